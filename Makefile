@@ -33,6 +33,7 @@ check: .venv/.synced ## Format, lint, types, imports
 	@$(RUN)ruff format --check .
 	@$(RUN)ruff check .
 	@$(RUN)mypy
+	@$(PY) -m tools.vague_names
 	@$(PY) -m tools.import_contracts --check
 	@$(RUN)lint-imports --no-logo
 

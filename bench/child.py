@@ -12,8 +12,8 @@ async def child(module: str, *arguments: str) -> dict[str, Any]:
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", module, *arguments, stdout=asyncio.subprocess.PIPE
     )
-    said, _ = await process.communicate()
+    output, _ = await process.communicate()
     if process.returncode:
         raise RuntimeError(f"{module} {arguments[0]} failed")
-    found: dict[str, Any] = json.loads(said)
-    return found
+    result: dict[str, Any] = json.loads(output)
+    return result

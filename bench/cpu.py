@@ -17,7 +17,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 def of_tree(pid: int) -> float:
     """Seconds of a process, of those below it, and of those that ended below it."""
-    return sum(_of_one(each) for each in (pid, *_below(pid)))
+    return sum(_of_one(pid) for pid in (pid, *_below(pid)))
 
 
 def of_process(pid: int) -> float:

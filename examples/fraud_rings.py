@@ -20,5 +20,6 @@ with penstock.connect() as ps:
             "MATCH (a:Account)-[t:SENT_MUCH]->(b:Account) RETURN a, t, b LIMIT 100"
         ).to_networkx()
         print(
-            f"{biggest.number_of_nodes()} accounts and {biggest.number_of_edges()} large transfers as a NetworkX graph"
+            f"{biggest.number_of_nodes()} accounts and {biggest.number_of_edges()} large "
+            "transfers as a NetworkX graph"
         )

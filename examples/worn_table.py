@@ -23,5 +23,6 @@ with penstock.connect() as ps:
     print(f"health {worn.health()['score']}, {table.inspect.files().num_rows} files")
     job = worn.maintain([{"name": "rewrite_data_files", "force": True}]).wait()
     print(
-        f"{job!r}: {table.refresh().inspect.files().num_rows} file, {len(table.scan().to_arrow())} rows"
+        f"{job!r}: {table.refresh().inspect.files().num_rows} file, "
+        f"{len(table.scan().to_arrow())} rows"
     )

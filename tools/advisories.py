@@ -83,10 +83,10 @@ def matches(folder: Path, lock: Path = LOCK) -> tuple[int, list[Match]]:
 def applies(affected: dict[str, Any], version: str) -> bool:
     if version in affected.get("versions", ()):
         return True
-    ranges = [found for found in affected.get("ranges", ()) if found["type"] != "GIT"]
+    ranges = [entry for entry in affected.get("ranges", ()) if entry["type"] != "GIT"]
     if not ranges:
         return not affected.get("versions") and not affected.get("ranges")
-    return any(_within(found["events"], Version(version)) for found in ranges)
+    return any(_within(entry["events"], Version(version)) for entry in ranges)
 
 
 def _within(events: list[dict[str, str]], version: Version) -> bool:
@@ -120,9 +120,9 @@ def _name(affected: dict[str, Any]) -> str:
 
 
 def _fixed(affected: dict[str, Any]) -> Iterator[str]:
-    for found in affected.get("ranges", ()):
-        if found["type"] != "GIT":
-            yield from (event["fixed"] for event in found["events"] if "fixed" in event)
+    for entry in affected.get("ranges", ()):
+        if entry["type"] != "GIT":
+            yield from (event["fixed"] for event in entry["events"] if "fixed" in event)
 
 
 def _summary(advisory: dict[str, Any]) -> str:
@@ -141,10 +141,10 @@ def _advisories(folder: Path) -> Iterator[dict[str, Any]]:
 def _loaded(file: Path) -> dict[str, Any]:
     try:
         text = file.read_text()
-        found = json.loads(text) if file.suffix == ".json" else yaml.safe_load(text)
+        document = json.loads(text) if file.suffix == ".json" else yaml.safe_load(text)
     except (ValueError, yaml.YAMLError) as e:
         raise UnreadableDatabase(f"{file} cannot be read: {e}") from None
-    return found if isinstance(found, dict) and "id" in found else {}
+    return document if isinstance(document, dict) and "id" in document else {}
 
 
 def main(arguments: list[str]) -> int:

@@ -90,10 +90,10 @@ def page(folder: Path) -> str:
     lines = [
         "# Figures",
         "",
-        "Written by `python -m tools.figures` from [bench/ledger](../bench/ledger). Each figure was "
-        "measured by `make bench NAME=…` on a machine with two cores, ours and the other systems in "
-        "one run on the same data; units name the best of the others. Goals that were missed stay "
-        "in the table.",
+        "Written by `python -m tools.figures` from [bench/ledger](../bench/ledger). Each figure "
+        "was measured by `make bench NAME=…` on a machine with two cores, ours and the other "
+        "systems in one run on the same data; units name the best of the others. Goals that were "
+        "missed stay in the table.",
     ]
     for name, ledger in ledgers(folder).items():
         rows = [(key, f) for key, f in ledger["figures"].items() if f["goal"] is not None]

@@ -85,7 +85,8 @@ def licence(package: Package) -> str:
         metadata = distribution(package.name).metadata
     except PackageNotFoundError:
         raise UnknownLicence(
-            f"{package.purl} is not installed here: sync all extras, or state its licence in tools/licences.py."
+            f"{package.purl} is not installed here: sync all extras, or state its licence in "
+            "tools/licences.py."
         ) from None
     return declared(metadata, package.purl)
 

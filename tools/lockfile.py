@@ -74,8 +74,12 @@ def runtime(lock: Path = LOCK) -> list[Package]:
 def direct(lock: Path = LOCK) -> list[str]:
     """Purls of what Penstock itself names, in any extra."""
     packages = read(lock)
-    names = [wanted for dependencies in _named(packages).values() for wanted in dependencies]
-    return sorted({_purl(chosen) for wanted in names for chosen in _chosen(packages, wanted)})
+    names = [
+        dependency for dependencies in _named(packages).values() for dependency in dependencies
+    ]
+    return sorted(
+        {_purl(chosen) for dependency in names for chosen in _chosen(packages, dependency)}
+    )
 
 
 def _named(packages: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
@@ -83,7 +87,7 @@ def _named(packages: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     root = next(package for package in packages if package["name"] == NAME)
     named = {EVERYWHERE: root["dependencies"], **root.get("optional-dependencies", {})}
     return {
-        extra: [wanted for wanted in dependencies if wanted["name"] != NAME]
+        extra: [dependency for dependency in dependencies if dependency["name"] != NAME]
         for extra, dependencies in named.items()
     }
 
@@ -92,13 +96,13 @@ def _reached(
     packages: list[dict[str, Any]], dependencies: list[dict[str, Any]]
 ) -> set[tuple[str, str]]:
     """Pairs of purls, of which the first needs the second; Penstock's own is left out."""
-    waiting = [("", wanted) for wanted in dependencies]
+    waiting = [("", dependency) for dependency in dependencies]
     seen: set[tuple[str, tuple[str, ...]]] = set()
     edges: set[tuple[str, str]] = set()
     while waiting:
-        needing, wanted = waiting.pop()
-        extras = tuple(wanted.get("extra", ()))
-        for package in _chosen(packages, wanted):
+        needing, dependency = waiting.pop()
+        extras = tuple(dependency.get("extra", ()))
+        for package in _chosen(packages, dependency):
             needed = _purl(package)
             edges.add((needing, needed))
             if (needed, extras) in seen:
@@ -110,13 +114,13 @@ def _reached(
     return edges
 
 
-def _chosen(packages: list[dict[str, Any]], wanted: dict[str, Any]) -> list[dict[str, Any]]:
+def _chosen(packages: list[dict[str, Any]], dependency: dict[str, Any]) -> list[dict[str, Any]]:
     """The packages of that name; more than one where the platform decides the version."""
-    version = wanted.get("version")
+    version = dependency.get("version")
     return [
         package
         for package in packages
-        if package["name"] == wanted["name"] and version in (None, package["version"])
+        if package["name"] == dependency["name"] and version in (None, package["version"])
     ]
 
 

@@ -31,8 +31,9 @@ def cli() -> str:
     from penstock.cli import app
 
     exits = (
-        "Exit codes: 0 done · 1 the work failed · 2 the call is wrong · 3 there is no such thing · 4 refused · 5 nobody"
-        " answers. `--json` prints one JSON document on stdout and nothing else. `NO_COLOR` is respected."
+        "Exit codes: 0 done · 1 the work failed · 2 invalid call · 3 not found · 4 refused "
+        "· 5 server unreachable. `--json` prints one JSON document on stdout and nothing "
+        "else. `NO_COLOR` is respected."
     )
     text = app.generate_docs(output_format="markdown", usage_name="penstock")
     body = text.split("**Commands**:", 1)[1]
@@ -53,16 +54,17 @@ def settings() -> str:
         "",
         NOTE,
         "",
-        "Each is `PENSTOCK_…` in the environment, or its name in `penstock.toml` in the home folder (or the file that"
-        " `PENSTOCK_CONFIG` names), or a file of that name in `PENSTOCK_SECRETS_DIR`. The environment wins over"
-        " secrets, secrets over the file, the file over the default.",
+        "Each is `PENSTOCK_…` in the environment, or its name in `penstock.toml` in the home "
+        "folder (or the file that `PENSTOCK_CONFIG` names), or a file of that name in "
+        "`PENSTOCK_SECRETS_DIR`. The environment wins over secrets, secrets over the file, the "
+        "file over the default.",
         "",
         *_variables(Settings, "PENSTOCK_"),
         "",
         "## Graph servers",
         "",
-        "These are set in the environment of the control plane, which checks them at its start and passes them on to"
-        " every graph server that it launches.",
+        "These are set in the environment of the control plane, which checks them at its start "
+        "and passes them on to every graph server that it launches.",
         "",
         *_variables(GraphServerSettings, "PENSTOCK_INSTANCE_"),
     ]
@@ -91,8 +93,10 @@ def errors() -> str:
         "",
         NOTE,
         "",
-        'An error is `{"error": {"code", "message", "hint", "details", …}}`. The code is for programs and does not'
-        " change; the message and the hint are for people. The client raises the same tree, and tries again by itself"
+        'An error is `{"error": {"code", "message", "hint", "details", …}}`. The code is for '
+        "programs and does not"
+        " change; the message and the hint are for people. The client raises the same tree, and "
+        "tries again by itself"
         " what is retryable.",
         "",
         "| code | status | retryable | means |",
@@ -102,9 +106,12 @@ def errors() -> str:
     for kind in _raised():
         seen.setdefault(kind.code, []).append(kind)
     for code, kinds in sorted(seen.items()):
-        said = next((text for kind in kinds if "code" in vars(kind) and (text := _first(kind))), "")
+        summary = next(
+            (text for kind in kinds if "code" in vars(kind) and (text := _first(kind))), ""
+        )
         lines.append(
-            f"| `{code}` | {kinds[0].status} | {'yes' if kinds[0].retryable else ''} | {_cell(said)} |"
+            f"| `{code}` | {kinds[0].status} | {'yes' if kinds[0].retryable else ''} | "
+            f"{_cell(summary)} |"
         )
     return "\n".join(lines) + "\n"
 
@@ -142,17 +149,18 @@ def http() -> str:
                 tag = (operations[method].get("tags") or ["others"])[0]
                 by_tag.setdefault(tag, []).append((method.upper(), path, operations[method]))
     schemas = document["components"]["schemas"]
-    for tag, found in sorted(by_tag.items()):
+    for tag, entries in sorted(by_tag.items()):
         lines += [f"## {tag.capitalize()}", ""]
-        for method, path, operation in found:
+        for method, path, operation in entries:
             lines += _operation(method, path, operation, schemas)
     return "\n".join(lines).rstrip() + "\n"
 
 
 def _http_words() -> list[str]:
     return [
-        "The same, for machines: `GET /api/openapi.json`. Who may call is one table, `src/penstock/api/permissions.py`."
-        " Writes under `/api` take an `Idempotency-Key`. What workers and graph servers call is left out.",
+        "The same, for machines: `GET /api/openapi.json`. Who may call is one table, "
+        "`src/penstock/api/permissions.py`. Writes under `/api` take an `Idempotency-Key`. What "
+        "workers and graph servers call is left out.",
         "",
     ]
 
@@ -166,15 +174,16 @@ def _operation(
         f"{operation.get('summary', '')}. {_who(method, path)}".strip(),
         "",
     ]
-    given = [p for p in operation.get("parameters", ()) if p["name"] != "Idempotency-Key"]
-    if given:
+    parameters = [p for p in operation.get("parameters", ()) if p["name"] != "Idempotency-Key"]
+    if parameters:
         lines += ["| parameter | in | type | |", "|---|---|---|---|"]
-        for each in given:
-            text = (
-                f"{each.get('description', '')}{'' if not each.get('required') else ' Required.'}"
+        for parameter in parameters:
+            text = parameter.get("description", "")
+            text += " Required." if parameter.get("required") else ""
+            kind = _kind(parameter.get("schema", {})).replace("|", "\\|")
+            lines.append(
+                f"| `{parameter['name']}` | {parameter['in']} | {kind} | {_cell(text.strip())} |"
             )
-            kind = _kind(each.get("schema", {})).replace("|", "\\|")
-            lines.append(f"| `{each['name']}` | {each['in']} | {kind} | {_cell(text.strip())} |")
         lines.append("")
     lines += _body(operation, schemas)
     answers = ", ".join(code for code in operation["responses"])
@@ -191,7 +200,8 @@ def _body(operation: dict[str, Any], schemas: Mapping[str, Any]) -> list[str]:
         return [f"Body: {_kind(schema)}.", ""]
     lines = ["| field | type | |", "|---|---|---|"]
     for name, field in shape["properties"].items():
-        text = f"{field.get('description', '')}{' Required.' if name in shape.get('required', ()) else ''}"
+        text = field.get("description", "")
+        text += " Required." if name in shape.get("required", ()) else ""
         lines.append(
             f"| `{name}` | {_kind(field).replace('|', chr(92) + '|')} | {_cell(text.strip())} |"
         )

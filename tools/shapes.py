@@ -137,14 +137,14 @@ def referred(value: object) -> Iterator[str]:
 
 def components() -> dict[str, dict[str, Any]]:
     """Every component that is for clients, by the name that the document gives it."""
-    known, found = description()["components"]["schemas"], dict[str, dict[str, Any]]()
+    schemas, components = description()["components"]["schemas"], dict[str, dict[str, Any]]()
     waiting = list(referred([operation for _, _, operation in operations()]))
     while waiting:
         name = waiting.pop()
-        if name not in found:
-            found[name] = known[name]
-            waiting += referred(known[name])
-    return dict(sorted(found.items()))
+        if name not in components:
+            components[name] = schemas[name]
+            waiting += referred(schemas[name])
+    return dict(sorted(components.items()))
 
 
 def named(component: str) -> str:
@@ -159,7 +159,9 @@ def named(component: str) -> str:
 def lists() -> dict[str, tuple[str, ...]]:
     """The lists of words, by the names that they have here."""
     own = {
-        named(name): tuple(found["enum"]) for name, found in components().items() if "enum" in found
+        named(name): tuple(schema["enum"])
+        for name, schema in components().items()
+        if "enum" in schema
     }
     return dict(sorted((own | {name: _found(place) for name, place in PLACES.items()}).items()))
 
@@ -185,14 +187,17 @@ def words() -> str:
 
 def shapes() -> str:
     objects = {
-        named(name): found
-        for name, found in components().items()
-        if _shown(name) and "enum" not in found
+        named(name): schema
+        for name, schema in components().items()
+        if _shown(name) and "enum" not in schema
     }
     objects |= dict(_filters())
-    body = "\n\n".join(_object(name, found) for name, found in sorted(objects.items()))
+    body = "\n\n".join(_object(name, schema) for name, schema in sorted(objects.items()))
     used = [name for name in lists() if re.search(rf"\b{name}\b", body)]
-    imports = "from __future__ import annotations\n\nfrom typing import Any, Literal, NotRequired, TypedDict\n\n"
+    imports = (
+        "from __future__ import annotations\n\nfrom typing import Any, Literal, NotRequired, "
+        "TypedDict\n\n"
+    )
     imports += f"from penstock.client.words import {', '.join(used)}\n\n\n"
     return formatted(
         HEAD.format("What the API's answers and requests look like") + imports + body, "shapes.py"
@@ -223,11 +228,11 @@ def _filters() -> Iterator[tuple[str, dict[str, Any]]]:
             yield f"{name}Filters", {"properties": {p["name"]: p["schema"] for p in asked}}
 
 
-def _object(name: str, found: dict[str, Any]) -> str:
-    required = set(found.get("required", ()))
+def _object(name: str, shape: dict[str, Any]) -> str:
+    required = set(shape.get("required", ()))
     hints = {
         field: _hint(schema, field in required)
-        for field, schema in found.get("properties", {}).items()
+        for field, schema in shape.get("properties", {}).items()
     }
     if any(keyword.iskeyword(field) for field in hints):
         inner = ", ".join(f'"{field}": {hint}' for field, hint in hints.items())
@@ -269,8 +274,8 @@ def _type(schema: dict[str, Any]) -> str:
 
 
 def _word(values: tuple[str, ...]) -> str:
-    for name, known in lists().items():
-        if known == values:
+    for name, members in lists().items():
+        if members == values:
             return name
     return f"Literal[{', '.join(map(repr, values))}]"
 

@@ -53,7 +53,7 @@ async def _measure(place: places.Place, part: float) -> dict[str, Figure]:
     looking.cancel()
     say(f"what the attackers got: {outcomes}")
     say(f"errors of users: {sorted(set(quiet.errors + abused.errors))[:10]}")
-    before, during = (quantile(found.milliseconds, 0.99) for found in (quiet, abused))
+    before, during = (quantile(users.milliseconds, 0.99) for users in (quiet, abused))
     restarted = sum(not psutil.pid_exists(pid) for pid in place.trees.values())
     return {
         "users_p99_alone": figure(before, "ms"),

@@ -67,22 +67,23 @@ async def _requests(folder: Path) -> dict[str, Figure]:
             "many": "/api/instances?limit=100",
             "tree": f"/api/mappings/{tree}/tree?include_instances=true",
         }
-        told = await queries.counts(dsn, folder / "counting", paths)
+        counted = await queries.counts(dsn, folder / "counting", paths)
         walked = await _timed(ask, [paths["tree"]] * 20)
-        made = await _creations(ask, folder)
+        creations = await _creations(ask, folder)
     say(
-        f"list p95 {quantile(listed, 0.95):.1f} ms, create p95 {quantile(made, 0.95):.1f} ms, statements {told}"
+        f"list p95 {quantile(listed, 0.95):.1f} ms, create p95 {quantile(creations, 0.95):.1f} ms,"
+        f" statements {counted}"
     )
     return {
         "list_instances_of_10000_p95": figure(quantile(listed, 0.95), "ms", "<= 50"),
-        "list_instances_statements": figure(told["many"], "queries"),
+        "list_instances_statements": figure(counted["many"], "queries"),
         "list_instances_statements_more_for_100_than_for_1": figure(
-            told["many"] - told["few"], "queries", "<= 0"
+            counted["many"] - counted["few"], "queries", "<= 0"
         ),
-        "tree_50_versions_20_snapshots_statements": figure(told["tree"], "queries", "<= 10"),
+        "tree_50_versions_20_snapshots_statements": figure(counted["tree"], "queries", "<= 10"),
         "tree_50_versions_20_snapshots_p95": figure(quantile(walked, 0.95), "ms"),
-        "create_instance_p95": figure(quantile(made, 0.95), "ms", "<= 100"),
-        "create_instance_p50": figure(median(made), "ms"),
+        "create_instance_p95": figure(quantile(creations, 0.95), "ms", "<= 100"),
+        "create_instance_p50": figure(median(creations), "ms"),
     }
 
 
@@ -108,7 +109,8 @@ async def _starts(folder: Path) -> dict[str, Figure]:
         finally:
             await starts.ended(ask)
     say(
-        f"from mapping {[round(s, 2) for s, _ in whole]} s, from snapshot {[round(s, 2) for s in ready]} s"
+        f"from mapping {[round(s, 2) for s, _ in whole]} s, from snapshot"
+        f" {[round(s, 2) for s in ready]} s"
     )
     return {
         "start_on_ready_snapshot_worst_of_5": figure(max(ready), "s", "<= 3"),

@@ -28,13 +28,13 @@ class Counter:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        kept = {name: getattr(Tx, name) for name in ("fetch", "row", "value", "changed")}
-        for name, verb in kept.items():
+        originals = {name: getattr(Tx, name) for name in ("fetch", "row", "value", "changed")}
+        for name, verb in originals.items():
             setattr(Tx, name, self._counted(verb))
         try:
             yield
         finally:
-            for name, verb in kept.items():
+            for name, verb in originals.items():
                 setattr(Tx, name, verb)
 
     def _counted(self, verb: Any) -> Any:

@@ -1,4 +1,6 @@
-"""From a POST to a running instance: of a snapshot that is ready, and of a mapping on a warehouse."""
+"""From a POST to a running instance: of a snapshot that is ready, and of a mapping on a
+warehouse.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,7 @@ def warehouse(folder: Path) -> dict[str, str]:
 async def mapping(ask: Asker, folder: Path) -> int:
     body = {"name": "warehouse", "type": "duckdb", "config": warehouse(folder)}
     source = await ask("POST", "/api/data-sources", body)
-    made = await ask(
+    mapping_body = await ask(
         "POST",
         "/api/mappings",
         {
@@ -61,15 +63,18 @@ async def mapping(ask: Asker, folder: Path) -> int:
             "data_source_id": source["id"],
         },
     )
-    number: int = made["id"]
+    number: int = mapping_body["id"]
     return number
 
 
 async def ended(ask: Asker) -> None:
     """Servers outlive the house; none is left behind."""
-    found = await ask("GET", "/api/instances?limit=100")
+    instances = await ask("GET", "/api/instances?limit=100")
     await asyncio.gather(
-        *(ask("POST", f"/api/instances/{each['id']}/terminate", {"force": True}) for each in found)
+        *(
+            ask("POST", f"/api/instances/{instance['id']}/terminate", {"force": True})
+            for instance in instances
+        )
     )
 
 
@@ -86,14 +91,15 @@ async def from_snapshot(ask: Asker, snapshot_id: int) -> float:
 
 async def _running(ask: Asker, body: dict[str, Any]) -> tuple[float, dict[str, Any]]:
     started = time.perf_counter()
-    made = await ask("POST", "/api/instances", body)
-    path = f"/api/instances/{made['id']}"
-    while (found := await ask("GET", path))["status"] != "running":
-        if found["status"] == "failed" or time.perf_counter() - started > PATIENCE:
+    created = await ask("POST", "/api/instances", body)
+    path = f"/api/instances/{created['id']}"
+    while (instance := await ask("GET", path))["status"] != "running":
+        if instance["status"] == "failed" or time.perf_counter() - started > PATIENCE:
             raise SystemExit(
-                f"It did not start: {found['status']} {found['error_code']} {found['error_message']}"
+                f"It did not start: {instance['status']} {instance['error_code']}"
+                f" {instance['error_message']}"
             )
         await asyncio.sleep(LOOK)
     took = time.perf_counter() - started
     await ask("POST", f"{path}/terminate", {"force": True})
-    return took, found
+    return took, instance

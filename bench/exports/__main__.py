@@ -71,13 +71,14 @@ async def _postgres(server: Measured, scratch: Path) -> dict[str, Figure]:
 async def _ways(server: Measured, dsn: str, scratch: Path) -> dict[str, Figure]:
     tcp = server.cluster.tcp_dsn("ledger")
     cpu: dict[str, float] = {}
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     for way in WAYS:
         sql = "SELECT * FROM ledger" + (f" WHERE id <= {FEWER[way]}" if way in FEWER else "")
-        found[way] = await child("bench.exports.methods", way, dsn, tcp, sql, str(scratch / way))
-        cpu[way] = found[way]["cpu"] / found[way]["rows"] * 1e6
+        results[way] = await child("bench.exports.methods", way, dsn, tcp, sql, str(scratch / way))
+        cpu[way] = results[way]["cpu"] / results[way]["rows"] * 1e6
         say(
-            f"{way}: {cpu[way]:.2f} CPU s a million rows, {found[way]['peak_mb']:.0f} MB, {found[way]['rows']:,} rows"
+            f"{way}: {cpu[way]:.2f} CPU s per million rows, {results[way]['peak_mb']:.0f} MB,"
+            f" {results[way]['rows']:,} rows"
         )
     if (scanned := await duckdb_scanner(tcp, scratch)) is not None:
         cpu["duckdb"] = scanned["cpu"] / scanned["rows"] * 1e6
@@ -88,7 +89,7 @@ async def _ways(server: Measured, dsn: str, scratch: Path) -> dict[str, Figure]:
     }
     return figures | {
         "postgres_cpu_vs_best_peer": figure(cpu["ours"] / best, "x", "<= 1.1"),
-        "postgres_peak_memory": figure(found["ours"]["peak_mb"], "MB", "<= 500"),
+        "postgres_peak_memory": figure(results["ours"]["peak_mb"], "MB", "<= 500"),
     }
 
 
@@ -97,13 +98,16 @@ async def _memory(server: Measured, dsn: str, scratch: Path) -> dict[str, Figure
     tcp = server.cluster.tcp_dsn("ledger")
     figures: dict[str, Figure] = {}
     for rows in FLAT:
-        sql = f"SELECT g AS id, g % 1000 AS kind, 'r' || g AS name FROM generate_series(1::bigint, {rows}) g"
-        found = await child(
+        sql = (
+            "SELECT g AS id, g % 1000 AS kind, 'r' || g AS name"
+            f" FROM generate_series(1::bigint, {rows}) g"
+        )
+        result = await child(
             "bench.exports.methods", "ours", dsn, tcp, sql, str(scratch / f"flat{rows}")
         )
         shutil.rmtree(scratch / f"flat{rows}")
-        figures[f"memory_{rows // 1_000_000}m_rows"] = figure(found["peak_mb"], "MB", "<= 500")
-        say(f"{rows:,} rows: {found['peak_mb']:.0f} MB")
+        figures[f"memory_{rows // 1_000_000}m_rows"] = figure(result["peak_mb"], "MB", "<= 500")
+        say(f"{rows:,} rows: {result['peak_mb']:.0f} MB")
     return figures
 
 
@@ -117,11 +121,11 @@ async def _trino(scratch: Path) -> dict[str, Figure]:
         with trino(scratch / "trino") as server:
             rate = {}
             for way in ("official", "ours"):
-                found = await child(
+                result = await child(
                     "bench.exports.pages", way, server.url, sql, str(scratch / f"pages-{way}")
                 )
-                rate[way] = found["rows"] / found["cpu"]
-                say(f"trino {way}: {rate[way]:,.0f} rows per CPU second of {found['rows']:,}")
+                rate[way] = result["rows"] / result["cpu"]
+                say(f"trino {way}: {rate[way]:,.0f} rows per CPU second of {result['rows']:,}")
     except Missing as e:
         say(f"No Trino here: {e}")
         return {}

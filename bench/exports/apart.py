@@ -27,11 +27,11 @@ async def duckdb_scanner(tcp: str, scratch: Path) -> dict[str, Any] | None:
         str(scratch / "duckdb"),
     ]
     process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
-    said, _ = await process.communicate()
+    output, _ = await process.communicate()
     if process.returncode:
         Console(stderr=True).print(
             "DuckDB's PostgreSQL scanner cannot be had here and is left out."
         )
         return None
-    scanned: dict[str, Any] = json.loads(said)
+    scanned: dict[str, Any] = json.loads(output)
     return scanned

@@ -104,16 +104,18 @@ def pandas(_dsn: str, tcp: str, sql: str, out: Path) -> int:
 def _typed(batch: pa.RecordBatch) -> pa.RecordBatch:
     columns = []
     for field, column in zip(batch.schema, batch.columns, strict=True):
-        wanted = DECIMALS.get(field.name)
+        decimal = DECIMALS.get(field.name)
         storage = column.storage if isinstance(column, pa.ExtensionArray) else column
         columns.append(
-            pc.cast(storage, wanted) if wanted is not None and storage.type != wanted else storage
+            pc.cast(storage, decimal)
+            if decimal is not None and storage.type != decimal
+            else storage
         )
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
 def _write(batches, out: Path, *, use_dictionary: bool | list[str]) -> int:  # type: ignore[no-untyped-def]
-    rows, writer, held = 0, None, []
+    rows, writer, pending = 0, None, []
     for batch in batches:
         writer = writer or pq.ParquetWriter(
             out / "t.parquet",
@@ -122,14 +124,14 @@ def _write(batches, out: Path, *, use_dictionary: bool | list[str]) -> int:  # t
             compression_level=1,
             use_dictionary=use_dictionary,
         )
-        held.append(batch)
+        pending.append(batch)
         rows += batch.num_rows
-        if sum(b.num_rows for b in held) >= GROUP:
-            writer.write_table(pa.Table.from_batches(held), row_group_size=GROUP)
-            held = []
+        if sum(b.num_rows for b in pending) >= GROUP:
+            writer.write_table(pa.Table.from_batches(pending), row_group_size=GROUP)
+            pending = []
     if writer is not None:
-        if held:
-            writer.write_table(pa.Table.from_batches(held))
+        if pending:
+            writer.write_table(pa.Table.from_batches(pending))
         writer.close()
     return rows
 

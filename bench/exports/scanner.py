@@ -24,7 +24,10 @@ def main(conninfo: str, sql: str, out: str) -> None:
     connection.execute(f"ATTACH '{conninfo}' AS pg (TYPE postgres, READ_ONLY)")
     folder = Path(out)
     folder.mkdir(parents=True)
-    copy = "COPY ({}) TO '{}' (FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 1, ROW_GROUP_SIZE 262144)"
+    copy = (
+        "COPY ({}) TO '{}' (FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 1,"
+        " ROW_GROUP_SIZE 262144)"
+    )
     connection.execute(copy.format(sql + " LIMIT 1000", folder / "warm"))
     before, started = _cpu(), time.perf_counter()
     connection.execute(copy.format(sql, folder / "t.parquet"))

@@ -35,13 +35,13 @@ async def cost(_scratch: Path) -> dict[str, Figure]:
         server.scripts.append(Script(match="SELECT", release=asyncio.Event()))
         command = [sys.executable, "-m", "bench.exports.waiting", server.url, str(SECONDS)]
         process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
-        said, _ = await process.communicate()
+        output, _ = await process.communicate()
     if process.returncode:
         raise RuntimeError("the waiting process failed")
-    found = json.loads(said)
+    result = json.loads(output)
     return {
-        "waiting_50_exports_cpu": figure(found["cpu_percent"], "% of a core", "< 5"),
-        "waiting_50_exports_memory": figure(found["peak_mb"], "MB", "< 300"),
+        "waiting_50_exports_cpu": figure(result["cpu_percent"], "% of a core", "< 5"),
+        "waiting_50_exports_memory": figure(result["peak_mb"], "MB", "< 300"),
     }
 
 

@@ -56,11 +56,12 @@ async def _relations(scratch: Path) -> dict[str, Figure]:
     folder = tpch(SCALE)
     nodes, edges = as_graph(folder)
     say(
-        f"TPC-H {SCALE:g}: {sum(len(n.table) for n in nodes):,} nodes, {sum(len(e.table) for e in edges):,} edges"
+        f"TPC-H {SCALE:g}: {sum(len(n.table) for n in nodes):,} nodes,"
+        f" {sum(len(e.table) for e in edges):,} edges"
     )
-    given = await published(scratch / "storage", nodes, edges)
+    source = await published(scratch / "storage", nodes, edges)
     bare = await _bare(scratch, nodes, edges, questions=True)
-    async with loaded(scratch, given) as graph:
+    async with loaded(scratch, source) as graph:
         figures = {
             "load_seconds": figure(graph.seconds, "s"),
             "load_vs_own_copy": figure(graph.seconds / bare["load"], "x", "<= 1.15"),
@@ -89,12 +90,12 @@ async def _hops(graph: Loaded, bare: dict[str, float], folder: Path) -> dict[str
         mine = median([await _asked(graph, text, key) for key in SUPPLIERS])
         say(
             f"{name}: {mine * 1e3:.1f} ms, engine {bare[name] * 1e3:.1f}, "
-            + ", ".join(f"{way} {found[name] * 1e3:.1f}" for way, found in others.items())
+            + ", ".join(f"{way} {timings[name] * 1e3:.1f}" for way, timings in others.items())
         )
         figures[f"{name}_http"] = figure(mine * 1e3, "ms")
         figures[f"{name}_engine"] = figure(bare[name] * 1e3, "ms")
-        for way, found in others.items():
-            figures[f"{name}_{way}_vs_http"] = figure(found[name] / mine, "x")
+        for way, timings in others.items():
+            figures[f"{name}_{way}_vs_http"] = figure(timings[name] / mine, "x")
     return figures
 
 
@@ -140,7 +141,8 @@ async def _clients(graph: Loaded, clients: int, customers: int) -> list[float]:
 async def _stream(graph: Loaded, fetch: float, rows: int) -> dict[str, Figure]:
     seconds = min([await _streamed(graph, rows) for _ in range(3)])
     say(
-        f"Arrow: {rows / seconds / 1e6:.2f} M rows/s, the engine's own fetch {rows / fetch / 1e6:.2f}"
+        f"Arrow: {rows / seconds / 1e6:.2f} M rows/s, the engine's own fetch"
+        f" {rows / fetch / 1e6:.2f}"
     )
     return {
         "arrow_rows_per_second": figure(rows / seconds, "rows/s"),
@@ -155,25 +157,26 @@ async def _streamed(graph: Loaded, rows: int) -> float:
         "POST", "/query", json=body, headers={"Accept": ARROW}
     ) as answer:
         content = b"".join([part async for part in answer.aiter_bytes()])
-    found = pa.ipc.open_stream(content).read_all().num_rows
-    if found != rows:
-        raise RuntimeError(f"{found} rows of {rows}")
+    streamed_rows = pa.ipc.open_stream(content).read_all().num_rows
+    if streamed_rows != rows:
+        raise RuntimeError(f"{streamed_rows} rows of {rows}")
     return time.perf_counter() - began
 
 
 async def _network(scratch: Path) -> dict[str, Figure]:
     nodes, edges = as_network(NODES, EDGES)
-    given = await published(scratch / "storage", nodes, edges)
+    source = await published(scratch / "storage", nodes, edges)
     library = await _child("bench.graph.libraries", "networkit", str(NODES), str(EDGES))
     own = await _child("bench.graph.libraries", "ours", str(NODES), str(EDGES))
-    async with loaded(scratch, given) as graph:
+    async with loaded(scratch, source) as graph:
         figures = {"network_load_seconds": figure(graph.seconds, "s")}
         first, again = [await _ranked(graph, name) for name in ("rank", "rank")]
         written = (await graph.run("/algo/degree", {"result_property": "degree"}))[
             "duration_ms"
         ] / 1e3
         say(
-            f"pagerank written: {first:.1f} s, then {again:.1f}; networkit {library['pagerank']:.1f}, "
+            f"pagerank written: {first:.1f} s, then {again:.1f}; networkit"
+            f" {library['pagerank']:.1f}, "
             f"our compute {own['pagerank']:.1f}"
         )
         figures |= {
@@ -209,11 +212,11 @@ async def _against_networkx() -> dict[str, Figure]:
 async def _child(module: str, *arguments: str) -> dict[str, Any]:
     command = [sys.executable, "-m", module, *arguments]
     process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
-    said, _ = await process.communicate()
+    output, _ = await process.communicate()
     if process.returncode:
         raise RuntimeError(f"{module} {arguments[0]} failed")
-    found: dict[str, Any] = json.loads(said)
-    return found
+    result: dict[str, Any] = json.loads(output)
+    return result
 
 
 if __name__ == "__main__":

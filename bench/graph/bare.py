@@ -1,4 +1,4 @@
-"""The engine by itself, in a process of its own: `… bare PLAN.json` with its own COPY, queries and
+"""Benchmarks the engine alone, in its own process: `… bare PLAN.json`, with COPY, queries and
 fetches."""
 
 from __future__ import annotations
@@ -19,25 +19,27 @@ POINTS = 500
 
 
 def main(plan: Path) -> None:
-    said = json.loads(plan.read_text())
+    content = json.loads(plan.read_text())
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as folder:
         database = ladybug.Database(
-            f"{folder}/db", buffer_pool_size=said["cache_bytes"], max_num_threads=said["threads"]
+            f"{folder}/db",
+            buffer_pool_size=content["cache_bytes"],
+            max_num_threads=content["threads"],
         )
         connection = ladybug.Connection(database)
-        found: dict[str, Any] = {"load": _load(connection, said)}
-        if said["questions"]:
-            found["hops"] = {name: _hops(connection, text) for name, text in CYPHER.items()}
-            found["points"] = _points(connection, said["customers"])
-            found["fetch"] = min(_fetch(connection) for _ in range(3))
-        print(json.dumps(found))
+        result: dict[str, Any] = {"load": _load(connection, content)}
+        if content["questions"]:
+            result["hops"] = {name: _hops(connection, text) for name, text in CYPHER.items()}
+            result["points"] = _points(connection, content["customers"])
+            result["fetch"] = min(_fetch(connection) for _ in range(3))
+        print(json.dumps(result))
 
 
-def _load(connection: Any, said: dict[str, Any]) -> float:
-    for statement in said["tables"]:
+def _load(connection: Any, plan: dict[str, Any]) -> float:
+    for statement in plan["tables"]:
         connection.execute(statement)
     began = time.perf_counter()
-    for name, files in said["files"].items():
+    for name, files in plan["files"].items():
         connection.execute(f"COPY {name} FROM {files}")
     return time.perf_counter() - began
 

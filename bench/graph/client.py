@@ -1,5 +1,4 @@
-"""A client that costs next to nothing: one connection, HTTP by hand. What is measured is the
-server."""
+"""A minimal HTTP client on one connection, so that the server dominates the measurement."""
 
 from __future__ import annotations
 

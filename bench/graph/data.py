@@ -1,5 +1,4 @@
-"""What is measured on: TPC-H as a graph, made by its generator, and a power-law graph for the
-algorithms."""
+"""Benchmark data: TPC-H as a graph, and a power-law graph for the algorithms."""
 
 from __future__ import annotations
 
@@ -27,9 +26,9 @@ def tpch(scale: float) -> Path:
     if not (folder / "done").exists():
         folder.mkdir(parents=True, exist_ok=True)
         generator = Path(sys.executable).with_name("tpchgen-cli")
-        wanted = [f"--tables={','.join(TABLES)}", f"--output-dir={folder}"]
+        options = [f"--tables={','.join(TABLES)}", f"--output-dir={folder}"]
         subprocess.run(
-            [generator, "parquet", "-s", f"{scale:g}", *wanted],
+            [generator, "parquet", "-s", f"{scale:g}", *options],
             check=True,
             stdout=subprocess.DEVNULL,
         )

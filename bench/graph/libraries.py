@@ -1,5 +1,5 @@
-"""Libraries by themselves, in a process of its own: `… libraries WAY NODES EDGES` gives seconds of
-CPU."""
+"""Benchmarks graph libraries, in their own process: `… libraries WAY NODES EDGES` prints CPU
+seconds."""
 
 from __future__ import annotations
 
@@ -78,14 +78,14 @@ def ours(nodes: int, edges: int) -> dict[str, Callable[[], object]]:
 
 def main(way: str, nodes: int, edges: int) -> None:
     began = time.process_time()
-    made = {"networkit": networkit, "networkx": networkx, "ours": ours}[way](nodes, edges)
-    found: dict[str, Any] = {"build": time.process_time() - began}
-    for name, compute in made.items():
+    algorithms = {"networkit": networkit, "networkx": networkx, "ours": ours}[way](nodes, edges)
+    result: dict[str, Any] = {"build": time.process_time() - began}
+    for name, compute in algorithms.items():
         began = time.process_time()
         compute()
-        found[name] = time.process_time() - began
-    found["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(json.dumps(found))
+        result[name] = time.process_time() - began
+    result["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(json.dumps(result))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A real graph server over data of the benchmark: published as a worker would, started, waited for."""
+"""Starts a real graph server on the benchmark's data, published as by a worker."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ class Loaded:
         )
         if answer.status_code not in (200, 202):
             raise RuntimeError(answer.text)
-        found: dict[str, Any] = answer.json()
-        return found
+        result: dict[str, Any] = answer.json()
+        return result
 
     async def run(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         """Until it is done, however long."""
-        found = await self.post(path, body, **{"X-Penstock-Write": "1"})
-        while found["status"] == "running":
+        result = await self.post(path, body, **{"X-Penstock-Write": "1"})
+        while result["status"] == "running":
             await asyncio.sleep(0.02)
-            found = (await self.server.http.get(f"/algo/status/{found['execution_id']}")).json()
-        if found["status"] != "completed":
-            raise RuntimeError(str(found))
-        return found
+            result = (await self.server.http.get(f"/algo/status/{result['execution_id']}")).json()
+        if result["status"] != "completed":
+            raise RuntimeError(str(result))
+        return result
 
     def peak_mb(self) -> float:
         status = Path(f"/proc/{self.server.process.pid}/status").read_text().splitlines()
@@ -98,12 +98,12 @@ def bare_plan(
         f"CREATE REL TABLE {edge.type}(FROM {edge.ends[0]} TO {edge.ends[1]})" for edge in edges
     ]
     files = {
-        each.path.split("/")[1]: sorted(map(str, (prefix / each.path).glob("*.parquet")))
-        for each in (*nodes, *edges)
+        table.path.split("/")[1]: sorted(map(str, (prefix / table.path).glob("*.parquet")))
+        for table in (*nodes, *edges)
     }
     customers = next((len(node.table) for node in nodes if node.label == "Customer"), 0)
-    said = {"tables": tables, "files": files, "questions": questions, "customers": customers}
-    path.write_text(json.dumps(said | {"threads": THREADS, "cache_bytes": int(MEMORY_BYTES * 0.6)}))
+    plan = {"tables": tables, "files": files, "questions": questions, "customers": customers}
+    path.write_text(json.dumps(plan | {"threads": THREADS, "cache_bytes": int(MEMORY_BYTES * 0.6)}))
     return path
 
 

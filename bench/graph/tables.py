@@ -1,5 +1,5 @@
-"""SQL engines on the generator's Parquet, in a process of its own: `… tables duckdb|datafusion
-FOLDER`."""
+"""Benchmarks SQL engines on the generator's Parquet, in their own process: `… tables
+duckdb|datafusion FOLDER`."""
 
 from __future__ import annotations
 

@@ -45,7 +45,8 @@ async def figures(bench: Bench) -> dict[str, Figure]:
             times[name].append(median(seconds[SKIPPED:]) * 1e3)
     await horizon.rollback()
     await reader.close()
-    say("claims of 100, ms:", {name: [round(t, 2) for t in each] for name, each in times.items()})
+    rounded = {name: [round(t, 2) for t in seconds] for name, seconds in times.items()}
+    say("claims of 100, ms:", rounded)
     return {
         "claim_of_100": figure(median(times["empty"]), "ms", spread=spread(times["empty"])),
         "claim_at_1m_ready": _beside(times, "1m_ready"),

@@ -76,10 +76,10 @@ async def produce(
 ) -> None:
     """Producers side by side, each one job after another; a few before the section, so that every
     connection is open and every statement known."""
-    each = jobs // len(enqueues)
+    jobs_each = jobs // len(enqueues)
     await asyncio.gather(*(_one_by_one(enqueue, range(WARM_UP)) for enqueue in enqueues))
     with section:
-        await asyncio.gather(*(_one_by_one(enqueue, range(each)) for enqueue in enqueues))
+        await asyncio.gather(*(_one_by_one(enqueue, range(jobs_each)) for enqueue in enqueues))
 
 
 async def _one_by_one(enqueue: Callable[[int], Awaitable[object]], numbers: range) -> None:

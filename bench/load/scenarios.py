@@ -139,7 +139,7 @@ def figures(results: Results) -> dict[str, Figure]:
     for (name, clients), loads in results.items():
         all_figures |= _of_one(f"{name}_{clients}", loads)
         all_figures[f"{name}_{clients}_errors"] = figure(
-            sum(each.answered.errors for each in loads), "requests", "<= 0"
+            sum(load.answered.errors for load in loads), "requests", "<= 0"
         )
     if ("direct", 1) in results:
         all_figures |= _added(results)
@@ -149,13 +149,13 @@ def figures(results: Results) -> dict[str, Figure]:
 def _of_one(name: str, loads: Sequence[Loaded]) -> dict[str, Figure]:
     goals = {"list_16_per_second": ">= 1500", "query_256_p99": "< 2000"}
     values = {
-        "per_second": ("r/s", [each.answered.per_second for each in loads]),
-        "p50": ("ms", [each.answered.p50 * 1e3 for each in loads]),
-        "p99": ("ms", [each.answered.p99 * 1e3 for each in loads]),
-        "cpu": ("ms a request", [each.cpu_ms for each in loads]),
+        "per_second": ("r/s", [load.answered.per_second for load in loads]),
+        "p50": ("ms", [load.answered.p50 * 1e3 for load in loads]),
+        "p99": ("ms", [load.answered.p99 * 1e3 for load in loads]),
+        "cpu": ("ms a request", [load.cpu_ms for load in loads]),
     }
     for part in loads[0].cpu if len(loads[0].cpu) > 1 else ():
-        values[f"cpu_of_{part}"] = ("ms a request", [each.cpu[part] for each in loads])
+        values[f"cpu_of_{part}"] = ("ms a request", [load.cpu[part] for load in loads])
     return {
         f"{name}_{quantity}": figure(
             median(numbers), unit, goals.get(f"{name}_{quantity}"), spread=spread(numbers)

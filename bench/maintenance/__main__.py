@@ -1,9 +1,8 @@
-"""`make bench NAME=maintenance`: our compaction beside the naive ones, planning and scanning before
-and after, expiry.
+"""`make bench NAME=maintenance`: compaction compared with naive ones, planning, scans and expiry.
 
-Every way works in a process of its own on a table of its own over the same files, and DuckDB sums
-up the rows of all of them afterwards. PENSTOCK_BENCH_SCALE=0.1 is a quick look at a tenth of the
-files, which writes no ledger.
+Each implementation runs in its own process on its own table over the same files; afterwards DuckDB
+compares the rows of all tables. PENSTOCK_BENCH_SCALE=0.1 runs with a tenth of the files and writes
+no ledger.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from typing import Any
 from rich.console import Console
 
 from bench.figures import Figure, figure, publish
-from bench.maintenance import lake
+from bench.maintenance import dataset
 from penstock.kit import logging
 
 MB = 1024 * 1024
@@ -75,7 +74,7 @@ def main(scale: float) -> int:
     figures: dict[str, Figure] = {}
     try:
         for files, shapes in SHAPES.items():
-            paths = lake.files(
+            paths = dataset.files(
                 folder / files.name,
                 max(LEAST_FILES, int(files.count * scale)),
                 files.rows,
@@ -94,16 +93,16 @@ def main(scale: float) -> int:
         shutil.rmtree(folder, ignore_errors=True)
     if scale == 1:
         return publish("maintenance", figures)
-    for name, found in figures.items():
-        say(name, found.value, found.unit, found.goal or "")
+    for name, result in figures.items():
+        say(name, result.value, result.unit, result.goal or "")
     return 0
 
 
 def compaction(folder: Path, files: Files, shape: Shape, paths: list[str]) -> dict[str, Figure]:
     ways, name = ("ours", *shape.peers), f"{files.name}_{shape.name}"
-    opened = lake.catalog(folder)
+    opened = dataset.catalog(folder)
     for way in ways:
-        lake.table(
+        dataset.table(
             opened,
             way,
             paths,
@@ -113,32 +112,32 @@ def compaction(folder: Path, files: Files, shape: Shape, paths: list[str]) -> di
         )
     opened.close()
     before = {way: child(way, folder, "ours") for way in ("plan", "scan")}
-    found = {way: child(way, folder, way) for way in ways}
+    costs = {way: child(way, folder, way) for way in ways}
     child(
         "ours_manifests", folder, "ours"
     )  # as every policy does next; what is gone is then not read any more
     after = {way: child(way, folder, "ours") for way in ("plan", "scan")}
     contents = {way: child("content", folder, way)["content"] for way in ways}
-    if len({tuple(each[1:]) for each in contents.values()}) > 1:
+    if len({tuple(content[1:]) for content in contents.values()}) > 1:
         raise RuntimeError(f"{name}: the ways do not agree on the rows: {contents}")
-    for way, cost in found.items():
+    for way, cost in costs.items():
         say(
-            f"{name} {way}: {cost['cpu']:.1f} CPU s, {cost['wall']:.1f} s, {cost['peak_mb']:.0f} MB, "
-            f"{contents[way][0]} files"
+            f"{name} {way}: {cost['cpu']:.1f} CPU s, {cost['wall']:.1f} s, "
+            f"{cost['peak_mb']:.0f} MB, {contents[way][0]} files"
         )
     shutil.rmtree(folder)
-    return _figures(name, found, before, after, goal="<= 0.15" if files is LARGE else None)
+    return _figures(name, costs, before, after, goal="<= 0.15" if files is LARGE else None)
 
 
 def _figures(
-    name: str, found: Costs, before: Costs, after: Costs, *, goal: str | None
+    name: str, costs: Costs, before: Costs, after: Costs, *, goal: str | None
 ) -> dict[str, Figure]:
     """`goal` is for memory beside the naive rewrite's; in a small table both are mostly Python and
     its libraries."""
-    naive = found["naive"]
-    cpu, memory = found["ours"]["cpu"], found["ours"]["peak_mb"]
-    named = {f"{name}_{way}_cpu": figure(cost["cpu"], "CPU s") for way, cost in found.items()}
-    named |= {f"{name}_{way}_memory": figure(cost["peak_mb"], "MB") for way, cost in found.items()}
+    naive = costs["naive"]
+    cpu, memory = costs["ours"]["cpu"], costs["ours"]["peak_mb"]
+    named = {f"{name}_{way}_cpu": figure(cost["cpu"], "CPU s") for way, cost in costs.items()}
+    named |= {f"{name}_{way}_memory": figure(cost["peak_mb"], "MB") for way, cost in costs.items()}
     named |= {
         f"{name}_cpu_vs_naive": figure(cpu / naive["cpu"], "x", "<= 0.9"),
         f"{name}_memory_vs_naive": figure(memory / naive["peak_mb"], "x", goal),
@@ -146,15 +145,15 @@ def _figures(
         f"{name}_planning": figure(after["plan"]["cpu"] / before["plan"]["cpu"], "x", "<= 0.2"),
         f"{name}_scan": figure(after["scan"]["cpu"] / before["scan"]["cpu"], "x"),
     }
-    for way in found.keys() & {"duckdb", "pandas"}:
-        named[f"{name}_cpu_vs_{way}"] = figure(cpu / found[way]["cpu"], "x")
+    for way in costs.keys() & {"duckdb", "pandas"}:
+        named[f"{name}_cpu_vs_{way}"] = figure(cpu / costs[way]["cpu"], "x")
     return named
 
 
 def flatness(folder: Path, files: Files, paths: list[str], whole: float) -> dict[str, Figure]:
     """What memory a third of the table takes, beside all of it."""
-    opened = lake.catalog(folder)
-    lake.table(
+    opened = dataset.catalog(folder)
+    dataset.table(
         opened,
         "ours",
         paths[: len(paths) // 3],
@@ -170,34 +169,34 @@ def flatness(folder: Path, files: Files, paths: list[str], whole: float) -> dict
 
 def ordering(folder: Path, files: Files, paths: list[str]) -> dict[str, Figure]:
     """The whole table in order is more than memory holds: it spills."""
-    opened = lake.catalog(folder)
+    opened = dataset.catalog(folder)
     for way in ORDERS:
-        lake.table(opened, way, paths, partitioned=False, target=files.target, manifests=15)
+        dataset.table(opened, way, paths, partitioned=False, target=files.target, manifests=15)
     opened.close()
-    found = {way: child(f"ours_{way}", folder, way) for way in ORDERS}
+    costs = {way: child(f"ours_{way}", folder, way) for way in ORDERS}
     shutil.rmtree(folder)
-    for way, cost in found.items():
+    for way, cost in costs.items():
         say(f"{files.name} {way}: {cost['cpu']:.1f} CPU s, {cost['peak_mb']:.0f} MB")
     return {
-        f"{files.name}_{way}_cpu": figure(cost["cpu"], "CPU s") for way, cost in found.items()
+        f"{files.name}_{way}_cpu": figure(cost["cpu"], "CPU s") for way, cost in costs.items()
     } | {
         f"{files.name}_{way}_memory_bound": figure(cost["peak_mb"], "MB", "<= 600")
-        for way, cost in found.items()
+        for way, cost in costs.items()
     }
 
 
 def expiry(folder: Path, count: int) -> dict[str, Figure]:
-    [path] = lake.files(folder / "files", 1, 100, payload=10)
-    opened = lake.catalog(folder)
-    lake.snapshots(opened, "history", path, count)
+    [path] = dataset.files(folder / "files", 1, 100, payload=10)
+    opened = dataset.catalog(folder)
+    dataset.snapshots(opened, "history", path, count)
     opened.close()
     before = child("plan", folder, "history")
-    found = child("ours_expire", folder, "history")
+    cost = child("ours_expire", folder, "history")
     child("ours_manifests", folder, "history")
     after = child("plan", folder, "history")
-    say(f"expiry of {count}: {found['cpu']:.1f} CPU s")
+    say(f"expiry of {count}: {cost['cpu']:.1f} CPU s")
     return {
-        "expiry_cpu": figure(found["cpu"], f"CPU s / {count} snapshots", "<= 5"),
+        "expiry_cpu": figure(cost["cpu"], f"CPU s / {count} snapshots", "<= 5"),
         "manifests_planning": figure(after["cpu"] / before["cpu"], "x", "<= 0.2"),
     }
 
@@ -208,8 +207,8 @@ Costs = dict[str, dict[str, Any]]
 def child(way: str, folder: Path, name: str) -> dict[str, Any]:
     command = [sys.executable, "-m", "bench.maintenance.way", way, str(folder), name]
     done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    output: dict[str, Any] = json.loads(done.stdout)
+    return output
 
 
 if __name__ == "__main__":

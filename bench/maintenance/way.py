@@ -1,5 +1,7 @@
-"""One way of maintaining one table, in a process of its own: `… way WAY FOLDER TABLE`. Says what it
-cost."""
+"""Runs one implementation on one table in its own process and prints its cost as JSON.
+
+Usage: `python -m bench.maintenance.way WAY FOLDER TABLE`.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +18,9 @@ import duckdb
 from pyiceberg.expressions import AlwaysTrue
 
 from bench.figures import peak_mb
-from bench.maintenance import lake
+from bench.maintenance import dataset
 from penstock.kit import logging
-from penstock.maintenance.actions.context import Run
+from penstock.maintenance.actions.context import ActionContext
 from penstock.maintenance.actions.model import parse
 from penstock.maintenance.actions.probe import proven
 from penstock.maintenance.engines import embedded
@@ -104,9 +106,9 @@ def plan(opened: Catalog, name: str) -> None:
 
 def scan(opened: Catalog, name: str) -> None:
     """Two of six columns, as a query would."""
-    wanted = ("customer", "amount")
+    columns = ("customer", "amount")
     for _ in (
-        opened.load_table(("bench", name)).scan(selected_fields=wanted).to_arrow_batch_reader()
+        opened.load_table(("bench", name)).scan(selected_fields=columns).to_arrow_batch_reader()
     ):
         pass
 
@@ -116,16 +118,19 @@ WAYS = {way.__name__: way for way in (*_OURS, naive, pandas, plan, scan)} | {"du
 
 
 def _act(opened: Catalog, name: str, action: Any) -> None:
-    run = Run(job_id=1, attempt="bench", now=lambda: LATER)
+    run = ActionContext(job_id=1, attempt="bench", now=lambda: LATER)
     outcome = embedded.execute(CatalogTableAccess(opened, ("bench", name)), run, parse([action])[0])
     if outcome.status != "completed":
         raise RuntimeError(f"{action} of {name}: {outcome.status} {outcome.message}")
 
 
 def content(opened: Catalog, name: str) -> list[int]:
-    """Rows and an order-independent sum over them, by DuckDB from the files that the table names."""
+    """Row count and an order-independent checksum of the table's files, by DuckDB."""
     paths = [task.file.file_path for task in opened.load_table(("bench", name)).scan().plan_files()]
-    sql = "SELECT count(*), sum(hash(id, day, customer, amount, status, payload)::HUGEINT) FROM read_parquet(?)"
+    sql = (
+        "SELECT count(*), sum(hash(id, day, customer, amount, status, payload)::HUGEINT) "
+        "FROM read_parquet(?)"
+    )
     with duckdb.connect() as engine:
         [(rows, total)] = engine.execute(sql, [paths]).fetchall()
     return [len(paths), int(rows), int(total)]
@@ -138,7 +143,7 @@ def _spent() -> float:
 
 def main(way: str, folder: Path, name: str) -> None:
     logging.configure(level="ERROR")
-    opened = lake.catalog(folder)
+    opened = dataset.catalog(folder)
     if way == "content":
         sys.stdout.write(json.dumps({"content": content(opened, name)}))
         return
@@ -152,12 +157,12 @@ def main(way: str, folder: Path, name: str) -> None:
     for _ in range(times):
         WAYS[way](opened, name)
     peak = peak_mb()
-    found = {
+    figures = {
         "cpu": (_spent() - before) / times,
         "wall": (time.monotonic() - wall) / times,
         "peak_mb": peak,
     }
-    sys.stdout.write(json.dumps(found))
+    sys.stdout.write(json.dumps(figures))
 
 
 if __name__ == "__main__":

@@ -1,13 +1,13 @@
-"""`make bench NAME=reconcile`: our evidence beside bare engines that write the same three outputs,
-by CPU and memory.
+"""`make bench NAME=reconcile`: Penstock's evidence compared with bare engines that write the same
+three outputs, by CPU and memory.
 
-Ours also explains every break and totals both sides; the bare ones only join, and everybody sorts.
-`duckdb_explained` writes what our evidence says as well: reasons, the nearest candidate, ids of
-matches. Pair sets are compared by digest, and those of a million invoices with a truth that SQL
-finds in whole cents.
+Penstock also explains every break and totals both sides; the bare engines only join; all of them
+sort. `duckdb_explained` also writes what the evidence contains: reasons, the nearest candidate,
+match ids. Pair sets are compared by digest, and those of a million invoices with a reference result
+that SQL computes in whole cents.
 
 `python -m bench.reconcile PIECE…` measures some pieces, and PENSTOCK_BENCH_SCALE=0.01 a hundredth
-of the rows; both print what they found and write nothing into the ledger.
+of the rows; both print their results and write nothing to the ledger.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ class Bench:
     def one_to_one_1m(self) -> Figures:
         """Also against the truth, and datacompy."""
         left, right = self._made("one_to_one", 1_000_000)
-        cpu, found = self._measured("1m", "one_to_one", left, right, rounds=5, goal=1.25)
+        cpu, figures = self._measured("1m", "one_to_one", left, right, rounds=5, goal=1.25)
         return (
-            found
+            figures
             | self._true("1m", left, right, 4 * GIGABYTE)
             | self._frames(left, right, cpu["ours_duckdb"])
         )
@@ -69,8 +69,8 @@ class Bench:
     def one_to_one_5m(self) -> Figures:
         """Also within half a gigabyte."""
         left, right = self._made("one_to_one", 5_000_000)
-        _, found = self._measured("5m", "one_to_one", left, right, rounds=3, goal=1.15)
-        return found | self._true("5m_under_512mb", left, right, TIGHT)
+        _, figures = self._measured("5m", "one_to_one", left, right, rounds=3, goal=1.15)
+        return figures | self._true("5m_under_512mb", left, right, TIGHT)
 
     def splits_1m(self) -> Figures:
         """300,000 invoices, a million payments."""
@@ -111,17 +111,17 @@ class Bench:
         for _ in range(rounds):
             for way in ways:
                 runs[way].append(self._run(way, case, left, right, 4 * GIGABYTE))
-        cpu = {way: median([run["cpu"] for run in found]) for way, found in runs.items()}
-        peak = {way: max(run["peak_mb"] for run in found) for way, found in runs.items()}
+        cpu = {way: median([run["cpu"] for run in rounds_run]) for way, rounds_run in runs.items()}
+        peak = {way: max(run["peak_mb"] for run in rounds_run) for way, rounds_run in runs.items()}
         for way in ways:
             say(f"{name} {way}: {cpu[way]:.2f} CPU s, {peak[way]:.0f} MB")
-        digests = {run["digest"] for found in runs.values() for run in found}
+        digests = {run["digest"] for rounds_run in runs.values() for run in rounds_run}
         figures = {f"{name}_cpu_{way}": figure(cpu[way], "CPU s") for way in ways}
         figures |= {f"{name}_peak_{way}": figure(peak[way], "MB") for way in ways}
         for engine in ("duckdb", "datafusion"):
-            wanted = f"<= {goal}" if goal is not None and engine == "duckdb" else None
+            limit = f"<= {goal}" if goal is not None and engine == "duckdb" else None
             figures[f"{name}_cpu_vs_bare_{engine}"] = figure(
-                cpu[f"ours_{engine}"] / cpu[engine], "x", wanted
+                cpu[f"ours_{engine}"] / cpu[engine], "x", limit
             )
         if EXPLAINED in ways and goal is not None:
             ratio = cpu["ours_duckdb"] / cpu[EXPLAINED]
@@ -144,21 +144,21 @@ class Bench:
             str(right),
             str(out),
         ]
-        found = _child([*command, str(memory)])
+        result = _child([*command, str(memory)])
         if keep is None:
             shutil.rmtree(out.parent)
-        return found
+        return result
 
     def _true(self, name: str, left: Path, right: Path, memory: int) -> Figures:
         out = Path(tempfile.mkdtemp(dir=self._scratch)) / "out"
         run = self._run("ours_duckdb", "one_to_one", left, right, memory, keep=out)
         matched = str(out / "matched" / "*.parquet")
-        told = _child([sys.executable, str(HERE / "truth.py"), str(left), str(right), matched])
-        say(f"{name}: {run['cpu']:.2f} CPU s, {run['peak_mb']:.0f} MB, truth {told}")
+        truth = _child([sys.executable, str(HERE / "truth.py"), str(left), str(right), matched])
+        say(f"{name}: {run['cpu']:.2f} CPU s, {run['peak_mb']:.0f} MB, truth {truth}")
         return {
             f"{name}_pairs": figure(run["pairs"], "pairs"),
             f"{name}_pairs_unlike_the_truth": figure(
-                told["missed"] + told["wrong"], "pairs", "<= 0"
+                truth["missed"] + truth["wrong"], "pairs", "<= 0"
             ),
             f"{name}_peak": figure(run["peak_mb"], "MB"),
         }
@@ -169,18 +169,21 @@ class Bench:
             out = Path(tempfile.mkdtemp(dir=self._scratch)) / "out"
             uv = [str(UV), "run", "--quiet", "--no-project", "--python", sys.executable, *FRAMES]
             try:
-                told = _child(
+                result = _child(
                     [*uv, "python", str(HERE / "frames.py"), way, str(left), str(right), str(out)]
                 )
             except (OSError, RuntimeError) as e:
                 say(f"datacompy cannot be had here and is left out: {e}")
                 return figures
             say(
-                f"datacompy on {way}: {told['cpu']:.2f} CPU s, {told['peak_mb']:.0f} MB, {told['pairs']} pairs"
+                f"datacompy on {way}: {result['cpu']:.2f} CPU s, "
+                f"{result['peak_mb']:.0f} MB, {result['pairs']} pairs"
             )
-            figures[f"1m_cpu_datacompy_{way}"] = figure(told["cpu"], "CPU s")
+            figures[f"1m_cpu_datacompy_{way}"] = figure(result["cpu"], "CPU s")
             goal = ">= 10" if way == "pandas" else None
-            figures[f"1m_times_faster_than_datacompy_{way}"] = figure(told["cpu"] / ours, "x", goal)
+            figures[f"1m_times_faster_than_datacompy_{way}"] = figure(
+                result["cpu"] / ours, "x", goal
+            )
         return figures
 
 
@@ -190,15 +193,15 @@ def main(*pieces: str) -> int:
     scratch = Path(tempfile.mkdtemp(prefix="penstock-bench-reconcile-"))
     scratch.chmod(0o755)
     bench = Bench(scratch, scale)
-    known: dict[str, Callable[[], Figures]] = {
+    cases: dict[str, Callable[[], Figures]] = {
         name: getattr(bench, name)
-        for name, made in vars(Bench).items()
-        if callable(made) and not name.startswith("_")
+        for name, member in vars(Bench).items()
+        if callable(member) and not name.startswith("_")
     }
     figures: Figures = {}
     try:
-        for piece in pieces or known:
-            figures |= known[piece]()
+        for piece in pieces or cases:
+            figures |= cases[piece]()
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     if pieces or scale != 1:
@@ -210,8 +213,8 @@ def _child(command: list[str]) -> dict[str, Any]:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"{' '.join(command[:5])}: {done.stderr[-2000:]}")
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
 
 
 if __name__ == "__main__":

@@ -1,5 +1,4 @@
-"""Engines by themselves, each the way its users write it: three outputs, in order, zstd, amounts
-exact."""
+"""Bare engines, each used the idiomatic way: three outputs, in order, zstd, amounts exact."""
 
 from __future__ import annotations
 
@@ -27,14 +26,19 @@ def in_duckdb(case: str, left: Path, right: Path, out: Path) -> None:
     with duckdb.connect(config={"threads": THREADS}) as db:
         for name, file in (("l", left), ("r", right)):
             db.execute(f"CREATE VIEW {name} AS SELECT * FROM '{file}'")
-        asked = CASES[case]
-        for name, sql in asked.steps:
+        definition = CASES[case]
+        for name, sql in definition.steps:
             db.execute(f"CREATE TABLE {name} AS {sql}")
-        _check(asked, lambda sql: db.execute(f"SELECT count(*) FROM ({sql})").fetchall()[0][0])
+        _check(definition, lambda sql: db.execute(f"SELECT count(*) FROM ({sql})").fetchall()[0][0])
         copy = "COPY ({}) TO '{}' (COMPRESSION zstd)"
-        db.execute(copy.format(f"SELECT * FROM m ORDER BY {asked.order}", out / "matched.parquet"))
+        db.execute(
+            copy.format(f"SELECT * FROM m ORDER BY {definition.order}", out / "matched.parquet")
+        )
         for name, side, key in SIDES:
-            rest = f"SELECT x.* FROM {side} AS x WHERE NOT EXISTS (SELECT 1 FROM m WHERE m.{key} = x.id) ORDER BY x.id"
+            rest = (
+                f"SELECT x.* FROM {side} AS x WHERE NOT EXISTS"
+                f" (SELECT 1 FROM m WHERE m.{key} = x.id) ORDER BY x.id"
+            )
             db.execute(copy.format(rest, out / f"{name}.parquet"))
 
 
@@ -54,8 +58,11 @@ def in_duckdb_explained(_case: str, left: Path, right: Path, out: Path) -> None:
             lambda sql: db.execute(f"SELECT count(*) FROM ({sql})").fetchall()[0][0],
         )
         copy = "COPY ({}) TO '{}' (COMPRESSION zstd, COMPRESSION_LEVEL 1)"
-        told = "'1-' || ln AS match_id, 'paid' AS rule, '1:1' AS pattern, left_id, right_id, 1.0::DOUBLE AS score"
-        matched = f"SELECT {told}, false AS ambiguous FROM m ORDER BY ln"
+        columns = (
+            "'1-' || ln AS match_id, 'paid' AS rule, '1:1' AS pattern, "
+            "left_id, right_id, 1.0::DOUBLE AS score"
+        )
+        matched = f"SELECT {columns}, false AS ambiguous FROM m ORDER BY ln"
         db.execute(copy.format(matched, out / "matched.parquet"))
         for name, side, other in (("left", "l", "right"), ("right", "r", "left")):
             rest = _explained(db, side, other)
@@ -69,7 +76,8 @@ def _explained(db: duckdb.DuckDBPyConnection, side: str, other: str) -> str:
         f" WHERE {side}n NOT IN (SELECT {side}n FROM m) QUALIFY {best}"
     )
     return (
-        "SELECT x.* EXCLUDE (n), CASE WHEN c.n IS NULL THEN 'no_key' ELSE 'amount_out_of_tolerance' END AS reason,"
+        "SELECT x.* EXCLUDE (n), CASE WHEN c.n IS NULL THEN 'no_key'"
+        " ELSE 'amount_out_of_tolerance' END AS reason,"
         " CASE WHEN c.n IS NOT NULL THEN 'paid' END AS rule, c.nearest_id,"
         " c.away::DECIMAL(38, 6) AS nearest_difference, NULL::BIGINT AS nearest_days"
         f" FROM {side} AS x LEFT JOIN near_{side} AS c ON c.n = x.n"
@@ -81,11 +89,11 @@ def in_datafusion(case: str, left: Path, right: Path, out: Path) -> None:
     db = SessionContext(SessionConfig().with_target_partitions(THREADS))
     for name, file in (("l", left), ("r", right)):
         db.register_parquet(name, str(file))
-    asked = CASES[case]
-    for name, sql in asked.steps:
+    definition = CASES[case]
+    for name, sql in definition.steps:
         db.register_view(name, db.sql(sql).cache())
-    _check(asked, lambda sql: db.sql(sql).count())
-    db.sql(f"SELECT * FROM m ORDER BY {asked.order}").write_parquet(
+    _check(definition, lambda sql: db.sql(sql).count())
+    db.sql(f"SELECT * FROM m ORDER BY {definition.order}").write_parquet(
         str(out / "matched"), compression="zstd"
     )
     for name, side, key in SIDES:
@@ -110,8 +118,8 @@ BARE: dict[str, Callable[[str, Path, Path, Path], None]] = {
 }
 
 
-def _check(asked: Case, count: Callable[[str], int]) -> None:
-    for sql in asked.unique:
+def _check(definition: Case, count: Callable[[str], int]) -> None:
+    for sql in definition.unique:
         if count(sql):
             raise Contested(sql)
 

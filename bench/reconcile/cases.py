@@ -1,9 +1,8 @@
-"""The four patterns: each as a rule of ours and as the SQL that somebody would write for it by
-hand.
+"""The four patterns, each as a recipe rule and as hand-written SQL.
 
-The SQL makes the same three outputs: matched pairs, and the rows of either side that are left, all
-in order. `unique` is what makes its shortcut right: it must find nothing, else records compete and
-have to be told apart one by one.
+The SQL writes the same three outputs: matched pairs, and the remaining rows of either side, all in
+order. `unique` checks the assumption of its shortcut: it must return nothing, otherwise records
+compete and need an assignment.
 """
 
 from __future__ import annotations
@@ -45,22 +44,28 @@ def _parts(one: str, many: str) -> Sequence[tuple[str, str]]:
         f" WHERE abs({one}.amount - s.total) <= {WITHIN}"
     )
     ids = {one: "w.id", many: f"{many}.id"}
-    pairs = f"SELECT {ids['l']} AS left_id, {ids['r']} AS right_id FROM w JOIN {many} ON {many}.ref = w.ref"
+    pairs = (
+        f"SELECT {ids['l']} AS left_id, {ids['r']} AS right_id"
+        f" FROM w JOIN {many} ON {many}.ref = w.ref"
+    )
     return [("w", whole), ("m", pairs)]
 
 
 def _grouped(side: str, name: str) -> str:
     keys = "customer, currency, date_trunc('month', day)"
     return (
-        f"SELECT customer, currency, date_trunc('month', day) AS month, sum(amount) AS {name}, min(id) AS first"
+        "SELECT customer, currency, date_trunc('month', day) AS month,"
+        f" sum(amount) AS {name}, min(id) AS first"
         f" FROM {side} GROUP BY {keys}"
     )
 
 
 def _members(side: str) -> str:
     return (
-        f"SELECT g.first, x.id, row_number() OVER (PARTITION BY g.first ORDER BY x.id) AS n FROM g JOIN {side} AS x"
-        " ON x.customer = g.customer AND x.currency = g.currency AND date_trunc('month', x.day) = g.month"
+        "SELECT g.first, x.id, row_number() OVER (PARTITION BY g.first ORDER BY x.id) AS n"
+        f" FROM g JOIN {side} AS x"
+        " ON x.customer = g.customer AND x.currency = g.currency"
+        " AND date_trunc('month', x.day) = g.month"
     )
 
 
@@ -76,7 +81,8 @@ CASES = {
         steps=[
             (
                 "m",
-                "SELECT l.id AS left_id, r.id AS right_id, l.amount AS left_amount, r.amount AS right_amount"
+                "SELECT l.id AS left_id, r.id AS right_id, l.amount AS left_amount,"
+                " r.amount AS right_amount"
                 f" FROM l JOIN r ON l.ref = r.ref AND abs(l.amount - r.amount) <= {WITHIN}",
             )
         ],
@@ -106,13 +112,16 @@ CASES = {
         steps=[
             (
                 "g",
-                f"SELECT a.* FROM ({_grouped('l', 'owed')}) AS a JOIN ({_grouped('r', 'paid')}) AS b"
-                " ON a.customer = b.customer AND a.currency = b.currency AND a.month = b.month AND a.owed = b.paid",
+                f"SELECT a.* FROM ({_grouped('l', 'owed')}) AS a"
+                f" JOIN ({_grouped('r', 'paid')}) AS b"
+                " ON a.customer = b.customer AND a.currency = b.currency"
+                " AND a.month = b.month AND a.owed = b.paid",
             ),
             (
                 "m",
                 "SELECT coalesce(a.first, b.first) AS first, a.id AS left_id, b.id AS right_id"
-                f" FROM ({_members('l')}) AS a FULL JOIN ({_members('r')}) AS b ON a.first = b.first AND a.n = b.n",
+                f" FROM ({_members('l')}) AS a FULL JOIN ({_members('r')}) AS b"
+                " ON a.first = b.first AND a.n = b.n",
             ),
         ],
         unique=[],

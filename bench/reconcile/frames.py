@@ -1,8 +1,7 @@
-"""datacompy, as a script for an environment of its own: its pins and ours cannot live together.
+"""datacompy, as a script for a separate environment: its pins conflict with ours.
 
 `… frames.py pandas|polars LEFT RIGHT OUT`. It joins on the reference, compares the amounts within
-the tolerance and writes the same three outputs. A reference that is there twice it pairs off by
-position.
+the tolerance and writes the same three outputs. Duplicate references are paired by position.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Invoices and payments, from a seed: what a matcher meets, in known shares.
+"""Generates invoices and payments from a seed, with typical kinds of matches in fixed shares.
 
 `one_to_one`: 60 % paid exactly, 15 % within 2 %, 5 % in two parts (of which none is the whole), 20
-% not at all; and payments that nobody sent an invoice for, a tenth of the invoices. `splits`: every
-invoice in 2 to 5 parts. `batches`: 10 to 50 invoices a payment. `groups`: many to many by customer,
-currency and month. Every tenth sum is wrong.
+% not at all; and payments without an invoice, a tenth of the invoices. `splits`: every invoice in 2
+to 5 parts. `batches`: 10 to 50 invoices a payment. `groups`: many to many by customer, currency and
+month. Every tenth sum is wrong.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ def splits(folder: Path, rows: int, seed: int = SEED) -> tuple[Path, Path]:
     parts = chance.integers(100, 100_000, len(whose))
     begins = np.concatenate([[0], np.cumsum(counts)[:-1]])
     sums = np.add.reduceat(parts, begins)
-    kept = np.ones(len(whose), dtype=bool)
-    kept[begins[::10]] = False
-    order = chance.permutation(np.flatnonzero(kept))
+    keep = np.ones(len(whose), dtype=bool)
+    keep[begins[::10]] = False
+    order = chance.permutation(np.flatnonzero(keep))
     return _pair(folder, chance, (np.arange(rows), sums), (whose[order], parts[order]))
 
 

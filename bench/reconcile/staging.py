@@ -1,9 +1,9 @@
-"""Staging a table of PostgreSQL: our plan and its chunks beside bare readers, what the source has
-to do, and memory.
+"""Staging a PostgreSQL table: plan and chunk jobs compared with bare readers, by CPU, load on the
+source, and memory.
 
-`python -m bench.reconcile.staging DSN SQL OUT` is our side in a process of its own: the plan, then
-its chunks one by one under its snapshot, each into parts as a worker writes them. Readers are those
-of the exports' benchmark.
+`python -m bench.reconcile.staging DSN SQL OUT` runs Penstock's side in a separate process: the
+plan, then its chunks one by one under its snapshot, each into parts as a worker writes them.
+Readers are those of the exports' benchmark.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ async def figures(scratch: Path, scale: float) -> dict[str, Figure]:
     async with measured(Tcp(port=port)) as server:
         dsn = await server.fresh("ledger")
         await _fill(dsn, round(ROWS * scale))
-        found = await _compared(server, dsn, scratch)
+        figures = await _compared(server, dsn, scratch)
         work = await chunks.cost(dsn, "correlated", "ledger")
-    return found | {"staging_source_work": work["chunks_correlated"]}
+    return figures | {"staging_source_work": work["chunks_correlated"]}
 
 
 async def _fill(dsn: str, rows: int) -> None:
@@ -75,18 +75,19 @@ async def _compared(server: Measured, dsn: str, scratch: Path) -> dict[str, Figu
             await child("bench.reconcile.staging", dsn, sql, str(place / "ours"))
         )
         for way in READERS:
-            told = await child("bench.exports.methods", way, dsn, tcp, sql, str(place / way))
-            runs.setdefault(way, []).append(told)
+            measured = await child("bench.exports.methods", way, dsn, tcp, sql, str(place / way))
+            runs.setdefault(way, []).append(measured)
         if (scanned := await duckdb_scanner(tcp, place)) is not None:
             runs.setdefault("duckdb_scanner", []).append(scanned)
         shutil.rmtree(place)
     cpu = {
-        way: median([run["cpu"] / run["rows"] * 1e6 for run in found])
-        for way, found in runs.items()
+        way: median([run["cpu"] / run["rows"] * 1e6 for run in results])
+        for way, results in runs.items()
     }
     for way, value in cpu.items():
         say(
-            f"staging {way}: {value:.2f} CPU s a million rows, {max(r['peak_mb'] for r in runs[way]):.0f} MB"
+            f"staging {way}: {value:.2f} CPU s a million rows, "
+            f"{max(r['peak_mb'] for r in runs[way]):.0f} MB"
         )
     best = min(value for way, value in cpu.items() if way != "ours")
     sharing = min(value for way, value in cpu.items() if way in READERS)

@@ -1,8 +1,7 @@
-"""What is right, found without any of our code: every pair of one reference, in whole cents, held
-against the evidence.
+"""The reference result, computed without Penstock's code: every pair of one reference, in whole
+cents, compared with the evidence.
 
-`… truth.py LEFT RIGHT MATCHED` prints how many pairs there are and how many are in one of the two
-and not in both.
+`… truth.py LEFT RIGHT MATCHED` prints the number of pairs, and how many are in only one of the two.
 """
 
 from __future__ import annotations
@@ -22,7 +21,8 @@ def unlike(left: str, right: str, matched: str) -> dict[str, int]:
             db.execute(f"CREATE TABLE {name} AS SELECT id, ref, {_CENTS} AS cents FROM '{file}'")
         db.execute(
             "CREATE TABLE truth AS SELECT l.id AS a, r.id AS b FROM l, r"
-            f" WHERE l.ref = r.ref AND greatest(l.cents, r.cents) - least(l.cents, r.cents) <= {CENTS}"
+            " WHERE l.ref = r.ref"
+            f" AND greatest(l.cents, r.cents) - least(l.cents, r.cents) <= {CENTS}"
         )
         db.execute(f"CREATE TABLE found AS SELECT left_id AS a, right_id AS b FROM '{matched}'")
         counts = {

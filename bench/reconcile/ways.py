@@ -1,7 +1,7 @@
-"""One way to reconcile, in a process of its own: `… ways WAY CASE LEFT RIGHT OUT MEMORY`.
+"""Runs one contender in a separate process: `… ways WAY CASE LEFT RIGHT OUT MEMORY`.
 
-Prints what it cost and a digest of the pairs it found. What is imported is not counted: a worker
-has it already.
+Prints its cost and a digest of the matched pairs. Imports are not counted: a worker has them
+loaded.
 """
 
 from __future__ import annotations

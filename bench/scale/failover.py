@@ -32,7 +32,9 @@ async def figures(folder: Path, *, rounds: int = ROUNDS) -> dict[str, Figure]:
 
 
 async def _once(folder: Path) -> float:
-    """From the promotion until a job has been accepted and one has ended; nothing promised is lost."""
+    """From the promotion until a job has been accepted and one has ended; nothing promised is
+    lost.
+    """
     async with AsyncExitStack() as stack:
         first, second = await stack.enter_async_context(primary_and_standby(folder))
         db = await stack.enter_async_context(
@@ -46,7 +48,7 @@ async def _once(folder: Path) -> float:
             await execute(second.dsn(), "SELECT pg_promote()")
             await running.goes_on()
             away = time.perf_counter() - started
-            await asyncio.wait_for(store.bell.listening.wait(), 60)
+            await asyncio.wait_for(store.notifier.listening.wait(), 60)
         for job_id in running.enqueued:
             await store.job(job_id)
         return away

@@ -1,4 +1,4 @@
-"""An identity provider of our own: real keys, real signatures, its documents on a real socket."""
+"""An OIDC identity provider for tests: real keys and signatures, served on a real socket."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Provider:
 
     def claims(self, **changed: object) -> dict[str, object]:
         now = int(time.time())
-        made = {
+        payload = {
             "iss": self.url,
             "aud": AUDIENCE,
             "sub": "1",
@@ -69,7 +69,7 @@ class Provider:
             "exp": now + 300,
             "email": "ann@example.com",
         }
-        return {name: value for name, value in (made | changed).items() if value is not None}
+        return {name: value for name, value in (payload | changed).items() if value is not None}
 
     def token(self, kid: str = "rsa-1", alg: str | None = None, **changed: object) -> str:
         algorithm = alg or ("ES256" if kid.startswith("ec") else "RS256")

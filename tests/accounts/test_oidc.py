@@ -1,4 +1,4 @@
-"""Tokens of an identity provider: which count, and which of the many that look like it do not."""
+"""OIDC tokens: valid ones, and many kinds of invalid ones."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ async def test_clocks_may_differ_by_a_minute_and_no_more(oidc: Oidc, provider: P
 async def test_an_unsigned_token_does_not_count(oidc: Oidc, provider: Provider) -> None:
     unsigned = jwt.encode(provider.claims(), None, algorithm="none", headers={"kid": "rsa-1"})
     for token in (unsigned, unsigned + provider.token().rsplit(".", 1)[1]):
-        with pytest.raises(InvalidToken, match="not signed"):
+        with pytest.raises(InvalidToken, match="signature algorithm"):
             await oidc.verify(token)
 
 
@@ -204,7 +204,7 @@ async def test_a_new_key_is_looked_up_and_an_old_one_stops_counting(
     provider.keys = [jwk("rsa-2")]
     moment.at += AGAIN_SECONDS
     assert await oidc.verify(provider.token("rsa-2"))
-    with pytest.raises(InvalidToken, match="does not show"):
+    with pytest.raises(InvalidToken, match="does not list"):
         await oidc.verify(before)
 
 
@@ -259,7 +259,7 @@ async def test_keys_that_are_not_for_signatures_are_passed_over(
     provider.keys = [secret, jwk("rsa-1") | {"use": "enc"}, jwk("ec-1") | {"alg": "RS256"}, broken]
     oidc = verifier(provider, moment)
     for token in (provider.token("rsa-1"), provider.token("ec-1")):
-        with pytest.raises(InvalidToken, match="does not show"):
+        with pytest.raises(InvalidToken, match="does not list"):
             await oidc.verify(token)
 
 
@@ -303,25 +303,25 @@ async def test_the_place_of_the_keys_can_be_set_and_is_checked(
 async def test_the_highest_role_of_the_claim_is_taken(
     provider: Provider, moment: Time, claim: str, claims: dict[str, Any], role: Role
 ) -> None:
-    found = await verifier(provider, moment, role_claim=claim).verify(provider.token(**claims))
-    assert found is not None
-    assert found.role is role
+    identity = await verifier(provider, moment, role_claim=claim).verify(provider.token(**claims))
+    assert identity is not None
+    assert identity.role is role
 
 
-@pytest.mark.parametrize("told", [None, [], ["king"], 3, {"admin": True}, [["admin"]], "Admin"])
+@pytest.mark.parametrize("claim", [None, [], ["king"], 3, {"admin": True}, [["admin"]], "Admin"])
 async def test_a_claim_without_a_role_of_ours_lets_nobody_in(
-    provider: Provider, moment: Time, told: object
+    provider: Provider, moment: Time, claim: object
 ) -> None:
     with pytest.raises(InvalidRole):
-        await verifier(provider, moment, role_claim="roles").verify(provider.token(roles=told))
+        await verifier(provider, moment, role_claim="roles").verify(provider.token(roles=claim))
 
 
 async def test_the_provider_may_have_other_words_for_roles(
     provider: Provider, moment: Time
 ) -> None:
     oidc = verifier(provider, moment, role_claim="groups", roles={"graph-admins": Role.ADMIN})
-    found = await oidc.verify(provider.token(groups=["graph-admins"]))
-    assert found is not None
-    assert found.role is Role.ADMIN
+    identity = await oidc.verify(provider.token(groups=["graph-admins"]))
+    assert identity is not None
+    assert identity.role is Role.ADMIN
     with pytest.raises(InvalidRole):
         await oidc.verify(provider.token(groups=["admin"]))

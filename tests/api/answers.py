@@ -1,4 +1,4 @@
-"""What tests ask of an answer."""
+"""Assertions on API responses."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def error(answer: httpx2.Response, status: int, code: str) -> dict[str, Any]:
-    """The error of an answer, after a look at its envelope."""
+    """The error of a response, after checking its envelope."""
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"] == "application/json"
     body = answer.json()
@@ -18,8 +18,8 @@ def error(answer: httpx2.Response, status: int, code: str) -> dict[str, Any]:
     assert body["meta"] == {"request_id": answer.headers["x-request-id"]}
     assert body["error"]["code"] == code
     assert body["error"]["message"]
-    found: dict[str, Any] = body["error"]
-    return found
+    body_error: dict[str, Any] = body["error"]
+    return body_error
 
 
 async def enqueue(operator: httpx2.AsyncClient, **values: object) -> int:

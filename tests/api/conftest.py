@@ -22,8 +22,8 @@ async def edge() -> AsyncIterator[Edge]:
 
 @pytest.fixture
 async def parts(database: str) -> AsyncIterator[Services]:
-    async with plane(database) as made:
-        yield made
+    async with plane(database) as services:
+        yield services
 
 
 @pytest.fixture
@@ -53,7 +53,8 @@ def move_time(database: str) -> Callable[[str], Awaitable[None]]:
         connection = await asyncpg.connect(database)
         try:
             await connection.execute(
-                "CREATE OR REPLACE FUNCTION penstock.now() RETURNS timestamptz LANGUAGE sql STABLE PARALLEL SAFE "
+                "CREATE OR REPLACE FUNCTION penstock.now() RETURNS timestamptz"
+                " LANGUAGE sql STABLE PARALLEL SAFE "
                 f"AS $$SELECT statement_timestamp() + interval '{ahead}'$$"
             )
         finally:

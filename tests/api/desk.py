@@ -1,4 +1,4 @@
-"""A control plane as it is deployed, asked by people of every role over HTTP."""
+"""A control plane with users of every role, called over HTTP."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PEOPLE = {
 
 
 class Names:
-    """A name is a token."""
+    """An authenticator for tests: the token is the username."""
 
     async def identify(self, token: str) -> Identity | None:
         role = PEOPLE.get(token)
@@ -71,23 +71,26 @@ class Desk:
         self, name: str = "i", owner: str = "ann", status: str = "failed", **values: Any
     ) -> int:
         number = await self.sql("SELECT count(*) FROM penstock.instance")
-        given: dict[str, Any] = {
+        columns: dict[str, Any] = {
             "wrapper_type": "ladybug",
             "url_slug": f"{name}-{number[0][0]}",
             "place": "nowhere",
         }
-        given |= {
+        columns |= {
             "cpu_cores": 1,
             "memory_gb": 2,
             "name": name,
             "owner_username": owner,
             "status": status,
         }
-        return await self._row("instance", **(given | values))
+        return await self._row("instance", **(columns | values))
 
     async def _row(self, table: str, **values: Any) -> int:
         places = ", ".join(f"${n}" for n in range(1, len(values) + 1))
-        statement = f"INSERT INTO penstock.{table} ({', '.join(values)}) VALUES ({places}) RETURNING {table}_id"
+        statement = (
+            f"INSERT INTO penstock.{table} ({', '.join(values)}) VALUES ({places})"
+            f" RETURNING {table}_id"
+        )
         [row] = await self.sql(statement, *values.values())
         number: int = row[0]
         return number
@@ -115,6 +118,6 @@ async def sitting(dsn: str, edge: Edge, home: Path, **changes: Any) -> AsyncIter
         yield Desk(parts=parts, dsn=dsn, **people)
 
 
-def said(answer: httpx2.Response, status: int = 200) -> Any:
+def data_of(answer: httpx2.Response, status: int = 200) -> Any:
     assert answer.status_code == status, answer.text
     return answer.json()["data"]

@@ -1,4 +1,4 @@
-"""The event loop's time that requests take, in CPU seconds: a loaded machine does not add to it."""
+"""Measures the event loop time of requests in CPU seconds, independent of machine load."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class LoopMeter:
-    """An application that notes how long each request held the loop at once."""
+    """An ASGI application that records how long each request blocked the loop."""
 
     app: Callable[[Scope, Receive, Send], Awaitable[None]]
     longest: float = 0.0
@@ -30,7 +30,7 @@ class LoopMeter:
 
 
 class _Steps:
-    """Runs a coroutine step by step; between two steps the loop is everybody's."""
+    """Runs a coroutine step by step, measuring each step."""
 
     def __init__(self, work: Awaitable[None], meter: LoopMeter, name: str) -> None:
         self._work = work

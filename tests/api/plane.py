@@ -1,8 +1,7 @@
-"""A control plane for tests: the real parts on a test's own database, behind a real server on a
-real socket.
+"""A control plane for tests: real services on the test's own database, behind a real HTTP server.
 
-The loops do not run: a test calls `reap()` when it wants it. The server is started once and shown
-one plane after the other, because starting and stopping it costs more than most tests.
+The loops do not run: a test calls `reap()` when needed. The server is started once and serves one
+control plane after the other, because starting and stopping it costs more than most tests.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ OPERATOR = "operator-token-for-tests"
 ADMIN = "admin-token-for-tests"
 ANALYST = "analyst-token-for-tests"
 OPTIONAL = ("graphs", "people", "sources", "maintenance", "reconciliation")
-"""Parts whose routes are there only with them."""
+"""Optional services; their routes exist only with them."""
 INSTANCE_TOKENS = InstanceTokens("key-for-tests")
 POLICIES = (
     KindPolicy(name="work", lease=60, heartbeat=10, timeout=600, max_attempts=3),
@@ -68,7 +67,7 @@ POLICIES = (
 
 
 class Roles:
-    """Tokens of the lesser roles, for whom a test needs no account."""
+    """Tokens of the lower roles, for tests without accounts."""
 
     async def identify(self, token: str) -> Identity | None:
         role = {ADMIN: Role.ADMIN, ANALYST: Role.ANALYST}.get(token)
@@ -144,7 +143,7 @@ async def plane(
 
 
 class Edge:
-    """A server that answers for whatever plane it is shown."""
+    """A server that can serve one control plane after another."""
 
     def __init__(self) -> None:
         self.url = ""
@@ -174,7 +173,7 @@ class Edge:
             self.app = None
 
     def _app(self, parts: Services) -> FastAPI:
-        """One for all planes of one shape: a new app reads all models again at its first request."""
+        """Cached by shape: a new app rebuilds all models at its first request."""
         reconciled = parts.reconciliation
         file_bytes = reconciled and reconciled.desk.uploads.quota.max_bytes
         shape = (

@@ -1,4 +1,4 @@
-"""Requests as bytes, which a client with manners would not send."""
+"""Raw HTTP requests, which a normal client would not send."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Client:
         await self._writer.drain()
 
     async def until_closed(self) -> tuple[int, str]:
-        """The status and the error's code of what came before the server closed the connection."""
+        """The status and error code of the response before the server closed the connection."""
         data = bytearray()
         with suppress(ConnectionResetError):
             while piece := await self._reader.read(65536):
@@ -34,12 +34,12 @@ class Client:
         return int(head.split(b" ")[1]), orjson.loads(body)["error"]["code"]
 
     async def status(self) -> int:
-        """Of the next answer, whatever it says."""
+        """The status of the next response."""
         head = await self._reader.readuntil(b"\r\n\r\n")
         return int(head.split(b" ")[1])
 
     async def refused(self) -> tuple[int, str]:
-        """The status and the error's code of an answer; the connection may stay."""
+        """The status and error code of a response; the connection may stay open."""
         head = await self._reader.readuntil(b"\r\n\r\n")
         length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
         content = orjson.loads(await self._reader.readexactly(length))

@@ -1,10 +1,9 @@
-"""Loaded by schemathesis: what would only make it slow, or turn the tap off for the rest of the
-run.
+"""Schemathesis hooks: skip requests that would only be slow or would drain the system.
 
-Long polls do not wait, and the limit of ten thousand items is not tried out item by item; the
-conformance suite tries both at their limits. A system that drains answers 503, rightly. And a good
-idempotency key is new each time: under one that was used before, the first answer would be given
-again, whatever else is wrong with the request.
+Long polls do not wait, and the limit of ten thousand items is not tested item by item; the
+conformance suite covers both. A draining system answers 503, as it should. A valid idempotency key
+is new each time: a used one would replay its first response, whatever else is wrong with the
+request.
 """
 
 from __future__ import annotations

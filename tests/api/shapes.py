@@ -1,4 +1,4 @@
-"""What a model takes of any size."""
+"""Finds the unbounded fields of a model."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NOT_INPUT = {"metadata", "serialization", "cls", "schema_ref"}
 
 
 class Search:
-    """Through a validator's schema, for what is taken in any size."""
+    """Walks a validator's schema for values of unbounded size."""
 
     def __init__(self) -> None:
         self.places: set[str] = set()
@@ -56,14 +56,14 @@ class Search:
 
 
 def _is_bounded(node: dict[str, Any]) -> bool:
-    """A check of the length behind the field's own validator, as secrets have it, or any JSON,
-    which only the body's own limit bounds."""
+    """A length check after the field's own validator, as for secrets; or any JSON, which only the
+    body limit bounds."""
     is_checked = "maxLength" in node.get("metadata", {}).get("pydantic_js_updates", {})
     return is_checked or "JsonValue" in str(node.get("ref"))
 
 
 def bodies(app: FastAPI) -> list[tuple[str, Any]]:
-    """The routes that take a model, and which."""
+    """The routes with a body model, and the models."""
     return list(_bodies(app.state.routes))
 
 

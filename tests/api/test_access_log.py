@@ -1,4 +1,4 @@
-"""What is refused is logged and counted."""
+"""Refused requests are logged and counted."""
 
 from __future__ import annotations
 

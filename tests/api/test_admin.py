@@ -1,4 +1,4 @@
-"""Many things are deleted at once with care, and by the rules of one."""
+"""Bulk delete: filters, expected counts and dependencies."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penstock.accounts.role import Role
 from penstock.api.identity import Identity
 from penstock.wiring.control_plane import build_control_plane
 from tests.api.answers import error
-from tests.api.desk import Desk, said, sitting
+from tests.api.desk import Desk, data_of, sitting
 from tests.graphs.stand import settings
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 async def desk(database: str, edge: Edge, tmp_path: Path) -> AsyncIterator[Desk]:
-    async with sitting(database, edge, tmp_path) as made:
-        yield made
+    async with sitting(database, edge, tmp_path) as desk:
+        yield desk
 
 
 async def delete(
@@ -41,14 +41,16 @@ async def delete(
 async def test_a_dry_run_tells_and_deletes_nothing(desk: Desk) -> None:
     ids = [await desk.mapping(f"test-{n}") for n in range(2)]
     await desk.mapping("other")
-    told = {
+    expected = {
         "dry_run": True,
         "matched_count": 2,
         "matched_ids": ids,
         "deleted_count": 0,
         "deleted_ids": [],
     }
-    assert said(await delete(desk.ada, "mapping", name_prefix="test-", dry_run=True)) == told | {
+    assert data_of(
+        await delete(desk.ada, "mapping", name_prefix="test-", dry_run=True)
+    ) == expected | {
         "failed_ids": [],
         "errors": {},
     }
@@ -57,7 +59,7 @@ async def test_a_dry_run_tells_and_deletes_nothing(desk: Desk) -> None:
 
 async def test_what_fits_all_filters_is_deleted_of_every_kind(desk: Desk) -> None:
     old = datetime.now(UTC) - timedelta(hours=25)
-    wanted = await desk.snapshot("test-1", status="failed", created_at=old)
+    matching = await desk.snapshot("test-1", status="failed", created_at=old)
     await desk.snapshot("test-2", status="failed")
     await desk.snapshot("test-3", status="ready", created_at=old)
     await desk.snapshot("test-4", owner="ben", status="failed", created_at=old)
@@ -68,17 +70,19 @@ async def test_what_fits_all_filters_is_deleted_of_every_kind(desk: Desk) -> Non
         "older_than_hours": 24,
         "status": "failed",
     }
-    done = said(await delete(desk.ada, "snapshot", 1, **filters))
-    assert (done["deleted_ids"], done["failed_ids"]) == ([wanted], [])
+    done = data_of(await delete(desk.ada, "snapshot", 1, **filters))
+    assert (done["deleted_ids"], done["failed_ids"]) == ([matching], [])
     assert len(await desk.sql("SELECT FROM penstock.snapshot")) == 4
     mapping = await desk.mapping("m")
-    assert said(await delete(desk.ada, "mapping", 1, created_by="ann"))["deleted_ids"] == [mapping]
+    assert data_of(await delete(desk.ada, "mapping", 1, created_by="ann"))["deleted_ids"] == [
+        mapping
+    ]
 
 
 async def test_instances_are_ended_by_their_own_rules(desk: Desk) -> None:
     place = desk.graphs.instances.launcher.place
     instance = await desk.instance("i", status="failed", place=place)
-    done = said(await delete(desk.ada, "instance", 1, status="failed"))
+    done = data_of(await delete(desk.ada, "instance", 1, status="failed"))
     assert done["deleted_ids"] == [instance]
     assert await desk.sql("SELECT FROM penstock.instance") == []
 
@@ -89,7 +93,7 @@ async def test_what_something_needs_stays_and_is_told_while_the_others_go(desk: 
         await desk.snapshot("b", status="ready"),
     )
     await desk.instance(status="suspended", snapshot_id=needed)
-    done = said(await delete(desk.ada, "snapshot", 2, created_by="ann"))
+    done = data_of(await delete(desk.ada, "snapshot", 2, created_by="ann"))
     assert (done["matched_count"], done["deleted_count"]) == (2, 1)
     assert (done["deleted_ids"], done["failed_ids"]) == ([free], [needed])
     assert done["errors"][str(needed)].startswith("DEPENDENCY_EXISTS")
@@ -108,15 +112,17 @@ async def test_a_count_that_differs_deletes_nothing(desk: Desk) -> None:
 
 async def test_a_hundred_are_deleted_and_one_more_are_not(desk: Desk) -> None:
     await desk.sql(
-        "INSERT INTO penstock.mapping (name, owner_username) SELECT 'x', 'ann' FROM generate_series(1, 101)"
+        "INSERT INTO penstock.mapping (name, owner_username)"
+        " SELECT 'x', 'ann' FROM generate_series(1, 101)"
     )
     for dry_run in (True, False):
         many = await delete(desk.ada, "mapping", 100, name_prefix="x", dry_run=dry_run)
         assert error(many, 422, "VALIDATION_FAILED")["details"]["maximum"] == 100
     await desk.sql(
-        "DELETE FROM penstock.mapping WHERE mapping_id = (SELECT max(mapping_id) FROM penstock.mapping)"
+        "DELETE FROM penstock.mapping"
+        " WHERE mapping_id = (SELECT max(mapping_id) FROM penstock.mapping)"
     )
-    assert said(await delete(desk.ada, "mapping", 100, name_prefix="x"))["deleted_count"] == 100
+    assert data_of(await delete(desk.ada, "mapping", 100, name_prefix="x"))["deleted_count"] == 100
 
 
 UNFIT: list[dict[str, Any]] = [
@@ -140,15 +146,17 @@ async def test_filters_that_do_not_fit_are_refused(desk: Desk) -> None:
 async def test_signs_in_a_prefix_mean_themselves(desk: Desk) -> None:
     await desk.mapping("a")
     for prefix in ("%", "_", "' OR true --"):
-        assert said(await delete(desk.ada, "mapping", 0, name_prefix=prefix))["matched_ids"] == []
+        assert (
+            data_of(await delete(desk.ada, "mapping", 0, name_prefix=prefix))["matched_ids"] == []
+        )
 
 
 async def test_it_is_for_admins_alone_and_in_the_audit(desk: Desk) -> None:
     for somebody in (desk.ann, desk.oz):
         error(await delete(somebody, "mapping", 0, name_prefix="x"), 403, "PERMISSION_DENIED")
     mapping = await desk.mapping("x")
-    said(await delete(desk.ada, "mapping", 1, name_prefix="x"))
-    [entry] = said(await desk.oz.get("/api/audit", params={"subject": "mappings"}))
+    data_of(await delete(desk.ada, "mapping", 1, name_prefix="x"))
+    [entry] = data_of(await desk.oz.get("/api/audit", params={"subject": "mappings"}))
     assert (entry["actor"], entry["detail"]) == ("ada", {"reason": "tidy", "ids": [mapping]})
 
 

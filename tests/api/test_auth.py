@@ -1,4 +1,4 @@
-"""The internal API is there for those who were given a token, and without one for nobody."""
+"""The internal API requires a service token, and is disabled without one."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Oversized, deep, wide and slow bodies on every route: none holds the event loop, fills memory or
-ends in an error of ours.
+"""Oversized, deep, wide and slow bodies on every route: none blocks the event loop,
+exhausts memory or causes a server error.
 
-How long the loop is held is counted in CPU seconds of its thread from one `await` to the next, so
-that a loaded machine neither fails nor excuses anybody. The seed is the day; a failure prints it.
+Blocking is measured in CPU seconds of the loop's thread between two `await`s, so that machine load
+does not matter. The seed is the day; a failure prints it.
 """
 
 from __future__ import annotations
@@ -198,8 +198,8 @@ async def test_the_meter_counts_what_holds_the_loop_and_not_what_waits() -> None
             await asyncio.sleep(0)
 
     scope = {"method": "GET", "path": "/"}
-    idle, held = LoopMeter(waiting), LoopMeter(busy)
+    idle, blocked = LoopMeter(waiting), LoopMeter(busy)
     await idle(scope, asyncio.Queue().get, asyncio.Queue().put)
-    await held(scope, asyncio.Queue().get, asyncio.Queue().put)
-    assert held.longest > 5 * idle.longest
-    assert held.request == "GET /"
+    await blocked(scope, asyncio.Queue().get, asyncio.Queue().put)
+    assert blocked.longest > 5 * idle.longest
+    assert blocked.request == "GET /"

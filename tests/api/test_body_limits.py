@@ -1,5 +1,6 @@
-"""What a body may hold: every list, object and text has a most, every route has one, and nobody
-unknown has a body read."""
+"""Body limits: every list, object and text has a maximum, every route has one, and bodies
+of unauthenticated callers are not read.
+"""
 
 from __future__ import annotations
 
@@ -115,7 +116,7 @@ async def test_a_role_that_may_not_call_a_route_has_no_body_read(edge: Edge, des
 async def test_every_route_takes_as_much_as_its_limit_and_not_one_byte_more(
     app: FastAPI, desk: Desk, edge: Edge
 ) -> None:
-    """One byte more is refused for what its head says; at the limit the route waits for the body."""
+    """One byte more is refused by Content-Length; at the limit the route waits for the body."""
     port = int(edge.url.rpartition(":")[2])
     limits = set()
     for method, path, route in routes(app):

@@ -1,4 +1,4 @@
-"""Every part is really asked, and everything counted."""
+"""Cluster health, instance counts and metrics."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from penstock.kit.errors import Unavailable
 from penstock.operations.health import Health, overall
 from tests.api.answers import error
-from tests.api.desk import Desk, said, sitting
+from tests.api.desk import Desk, data_of, sitting
 from tests.graphs.stand import shop
 
 if TYPE_CHECKING:
@@ -24,14 +24,14 @@ CLUSTER = "/api/cluster"
 
 @pytest.fixture
 async def desk(database: str, edge: Edge, tmp_path: Path) -> AsyncIterator[Desk]:
-    async with sitting(database, edge, tmp_path / "home") as made:
-        yield made
+    async with sitting(database, edge, tmp_path / "home") as desk:
+        yield desk
 
 
 async def health(desk: Desk) -> tuple[str, dict[str, Any]]:
-    told = said(await desk.oz.get(f"{CLUSTER}/health"))
-    assert told["checked_at"].endswith("Z")
-    return told["status"], told["components"]
+    report = data_of(await desk.oz.get(f"{CLUSTER}/health"))
+    assert report["checked_at"].endswith("Z")
+    return report["status"], report["components"]
 
 
 async def test_parts_that_answer_are_healthy_and_timed(desk: Desk, tmp_path: Path) -> None:
@@ -78,10 +78,10 @@ async def test_a_part_that_hangs_or_breaks_is_told_without_its_insides() -> None
         raise Unavailable("No database.")
 
     answers = await Health(
-        {"database": fine, "a": hangs, "b": breaks, "c": refuses}, sources, patience=0.05
+        {"database": fine, "a": hangs, "b": breaks, "c": refuses}, sources, timeout=0.05
     ).ask()
     assert answers["a"].error == "No answer within 0.05 s."
-    assert answers["b"].error == "It failed with RuntimeError; the log has more."
+    assert answers["b"].error == "The check failed with RuntimeError; see the log."
     assert answers["c"].error == "Not today."
     assert overall(answers) == "degraded"
     assert overall({"database": answers["a"]}) == "unhealthy"
@@ -89,7 +89,9 @@ async def test_a_part_that_hangs_or_breaks_is_told_without_its_insides() -> None
 
 
 async def test_instances_are_counted_by_status_and_owner_against_the_limits(desk: Desk) -> None:
-    said(await desk.oz.put("/api/config/concurrency", json={"per_analyst": 2, "cluster_total": 3}))
+    data_of(
+        await desk.oz.put("/api/config/concurrency", json={"per_analyst": 2, "cluster_total": 3})
+    )
     for owner, status in (
         ("ann", "running"),
         ("ben", "suspended"),
@@ -97,7 +99,7 @@ async def test_instances_are_counted_by_status_and_owner_against_the_limits(desk
         ("ben", "stopping"),
     ):
         await desk.instance(owner=owner, status=status)
-    assert said(await desk.oz.get(f"{CLUSTER}/instances")) == {
+    assert data_of(await desk.oz.get(f"{CLUSTER}/instances")) == {
         "total": 4,
         "by_status": {"running": 1, "suspended": 1, "failed": 1, "stopping": 1},
         "by_owner": [{"owner_username": "ben", "count": 3}, {"owner_username": "ann", "count": 1}],
@@ -109,21 +111,25 @@ async def test_metrics_tell_what_everything_takes(desk: Desk) -> None:
     await desk.mapping()
     await desk.snapshot(status="ready", size_bytes=2**40, prefix="p/")
     await desk.instance(status="running", memory_usage_bytes=5, disk_usage_bytes=7)
-    told = said(await desk.oz.get(f"{CLUSTER}/metrics"))
-    assert (told["mappings"], told["snapshots"], told["instances"]) == (
+    metrics = data_of(await desk.oz.get(f"{CLUSTER}/metrics"))
+    assert (metrics["mappings"], metrics["snapshots"], metrics["instances"]) == (
         1,
         {"ready": 1},
         {"running": 1},
     )
-    assert (told["snapshot_bytes"], told["instance_memory_bytes"], told["instance_disk_bytes"]) == (
+    assert (
+        metrics["snapshot_bytes"],
+        metrics["instance_memory_bytes"],
+        metrics["instance_disk_bytes"],
+    ) == (
         2**40,
         5,
         7,
     )
-    assert (told["export_jobs"], told["export_queue_depth"]) == ({}, 0)
-    assert told["workers"] == {"total": 0, "slots": 0, "running": 0}
-    assert told["database_bytes"] > 0
-    assert set(told["database_connections"]) == {"active", "idle"}
+    assert (metrics["export_jobs"], metrics["export_queue_depth"]) == ({}, 0)
+    assert metrics["workers"] == {"total": 0, "slots": 0, "running": 0}
+    assert metrics["database_bytes"] > 0
+    assert set(metrics["database_connections"]) == {"active", "idle"}
 
 
 async def test_only_operators_look(desk: Desk) -> None:

@@ -1,4 +1,4 @@
-"""What operators decide holds at once, everywhere, and within its limits."""
+"""Runtime configuration takes effect at once in every control plane, within its limits."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.graphs.errors import Maintenance
 from penstock.graphs.runtime_config import PlatformConfig
 from penstock.kit.db import Db
 from tests.api.answers import error
-from tests.api.desk import Desk, said, sitting
+from tests.api.desk import Desk, data_of, sitting
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -24,26 +24,26 @@ CONFIG = "/api/config"
 
 @pytest.fixture
 async def desk(database: str, edge: Edge, tmp_path: Path) -> AsyncIterator[Desk]:
-    async with sitting(database, edge, tmp_path) as made:
-        yield made
+    async with sitting(database, edge, tmp_path) as desk:
+        yield desk
 
 
 async def test_without_a_word_of_anybody_the_defaults_hold(desk: Desk) -> None:
-    rules = said(await desk.oz.get(f"{CONFIG}/lifecycle"))
+    rules = data_of(await desk.oz.get(f"{CONFIG}/lifecycle"))
     assert rules["instance"] == {
         "default_ttl": "P1D",
         "default_inactivity": "PT4H",
         "max_ttl": "P7D",
     }
     assert rules["mapping"] == {"default_ttl": None, "default_inactivity": None, "max_ttl": None}
-    assert said(await desk.oz.get(f"{CONFIG}/concurrency")) == {
+    assert data_of(await desk.oz.get(f"{CONFIG}/concurrency")) == {
         "per_analyst": 10,
         "cluster_total": 50,
         "updated_at": None,
     }
     mode = {"enabled": False, "message": "", "updated_at": None, "updated_by": None}
-    assert said(await desk.oz.get(f"{CONFIG}/maintenance")) == mode
-    assert said(await desk.oz.get(f"{CONFIG}/export")) == {"max_duration_seconds": 3600}
+    assert data_of(await desk.oz.get(f"{CONFIG}/maintenance")) == mode
+    assert data_of(await desk.oz.get(f"{CONFIG}/export")) == {"max_duration_seconds": 3600}
 
 
 async def test_a_rule_of_life_changes_field_by_field_and_null_clears(desk: Desk) -> None:
@@ -51,8 +51,8 @@ async def test_a_rule_of_life_changes_field_by_field_and_null_clears(desk: Desk)
         "instance": {"default_ttl": "PT12H", "default_inactivity": None},
         "mapping": {"max_ttl": "P365D"},
     }
-    assert said(await desk.oz.put(f"{CONFIG}/lifecycle", json=change)) == {"updated": True}
-    rules = said(await desk.oz.get(f"{CONFIG}/lifecycle"))
+    assert data_of(await desk.oz.put(f"{CONFIG}/lifecycle", json=change)) == {"updated": True}
+    rules = data_of(await desk.oz.get(f"{CONFIG}/lifecycle"))
     assert rules["instance"] == {
         "default_ttl": "PT12H",
         "default_inactivity": None,
@@ -81,23 +81,23 @@ UNFIT: list[dict[str, object]] = [
 
 
 async def test_a_rule_of_life_that_does_not_fit_changes_nothing(desk: Desk) -> None:
-    before = said(await desk.oz.get(f"{CONFIG}/lifecycle"))
+    before = data_of(await desk.oz.get(f"{CONFIG}/lifecycle"))
     for change in UNFIT:
         error(await desk.oz.put(f"{CONFIG}/lifecycle", json=change), 422, "VALIDATION_FAILED")
-    assert said(await desk.oz.get(f"{CONFIG}/lifecycle")) == before
+    assert data_of(await desk.oz.get(f"{CONFIG}/lifecycle")) == before
 
 
 async def test_the_longest_life_is_the_last_one_taken(desk: Desk) -> None:
     change = {"instance": {"max_ttl": "P3653D", "default_ttl": "P3653D"}}
-    assert said(await desk.oz.put(f"{CONFIG}/lifecycle", json=change)) == {"updated": True}
+    assert data_of(await desk.oz.put(f"{CONFIG}/lifecycle", json=change)) == {"updated": True}
 
 
 async def test_limits_are_taken_up_to_their_own_limits(desk: Desk) -> None:
     for per_analyst, cluster_total in ((1, 1), (100, 1000)):
         body = {"per_analyst": per_analyst, "cluster_total": cluster_total}
-        changed = said(await desk.oz.put(f"{CONFIG}/concurrency", json=body))
+        changed = data_of(await desk.oz.put(f"{CONFIG}/concurrency", json=body))
         assert changed["updated_at"].endswith("Z")
-        assert said(await desk.oz.get(f"{CONFIG}/concurrency")) == changed == changed | body
+        assert data_of(await desk.oz.get(f"{CONFIG}/concurrency")) == changed == changed | body
 
 
 async def test_limits_one_past_their_own_are_refused(desk: Desk) -> None:
@@ -127,13 +127,13 @@ async def test_the_length_of_an_export_has_limits_and_reaches_every_plane(desk: 
         other = PlatformConfig(db)
         for seconds in (60, 86_400):
             answer = await desk.oz.put(f"{CONFIG}/export", json={"max_duration_seconds": seconds})
-            assert said(answer) == {"max_duration_seconds": seconds}
+            assert data_of(answer) == {"max_duration_seconds": seconds}
             assert (await other.export()).max_duration == timedelta(seconds=seconds)
 
 
 async def test_maintenance_is_said_to_who_creates_at_every_plane_and_ends(desk: Desk) -> None:
     on = {"enabled": True, "message": "Back at noon."}
-    changed = said(await desk.oz.put(f"{CONFIG}/maintenance", json=on))
+    changed = data_of(await desk.oz.put(f"{CONFIG}/maintenance", json=on))
     assert (changed["enabled"], changed["message"], changed["updated_by"]) == (
         True,
         "Back at noon.",
@@ -145,7 +145,7 @@ async def test_maintenance_is_said_to_who_creates_at_every_plane_and_ends(desk: 
             await other.refuse_in_maintenance()
         async with db.transaction() as tx:
             assert (await other.maintenance(tx)).enabled
-        said(await desk.oz.put(f"{CONFIG}/maintenance", json={"enabled": False}))
+        data_of(await desk.oz.put(f"{CONFIG}/maintenance", json={"enabled": False}))
         await other.refuse_in_maintenance()
 
 
@@ -161,7 +161,7 @@ async def test_maintenance_takes_a_message_up_to_its_limit(desk: Desk) -> None:
 
 async def test_every_change_is_in_the_audit(desk: Desk) -> None:
     await desk.oz.put(f"{CONFIG}/export", json={"max_duration_seconds": 120})
-    [entry] = said(await desk.oz.get("/api/audit", params={"subject": "config:export"}))
+    [entry] = data_of(await desk.oz.get("/api/audit", params={"subject": "config:export"}))
     assert (entry["actor"], entry["action"]) == ("oz", "config.put")
     assert entry["detail"] == {"max_duration_seconds": 120}
 
@@ -178,7 +178,7 @@ async def test_while_the_platform_is_maintained_nothing_is_created_and_everythin
 ) -> None:
     await desk.mapping("m")
     snapshot = await desk.snapshot("s", status="ready", prefix="p/")
-    said(
+    data_of(
         await desk.oz.put(
             f"{CONFIG}/maintenance", json={"enabled": True, "message": "Back at noon."}
         )
@@ -202,8 +202,8 @@ async def test_while_the_platform_is_maintained_nothing_is_created_and_everythin
         "favorites",
         "schema/catalogs",
     ):
-        said(await desk.ann.get(f"/api/{path}"))
-    said(
+        data_of(await desk.ann.get(f"/api/{path}"))
+    data_of(
         await desk.ann.post(
             "/api/favorites", json={"resource_type": "snapshot", "resource_id": snapshot}
         ),

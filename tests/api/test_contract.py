@@ -1,5 +1,6 @@
-"""The fields of each answer, as clients that others wrote know them; more may come, none may go or
-be renamed."""
+"""The fields of each response that existing clients rely on; fields may be added, none removed or
+renamed.
+"""
 
 from __future__ import annotations
 
@@ -13,38 +14,44 @@ if TYPE_CHECKING:
     from tests.api.plane import Edge
 
 MAPPING = """
-    id owner_username name description current_version created_at updated_at ttl inactivity_timeout snapshot_count
-    node_count edge_type_count data_source_id
+    id owner_username name description current_version created_at updated_at ttl
+    inactivity_timeout snapshot_count node_count edge_type_count data_source_id
 """
 IN_DETAIL = """
-    node_definitions edge_definitions change_description version_created_at version_created_by version
+    node_definitions edge_definitions change_description version_created_at version_created_by
+    version
 """
 SNAPSHOT = """
-    id mapping_id mapping_version owner_username name description status gcs_path size_bytes node_counts edge_counts
-    progress error_message failed_step created_at updated_at ready_at expires_at ttl inactivity_timeout last_used_at
+    id mapping_id mapping_version owner_username name description status gcs_path size_bytes
+    node_counts edge_counts progress error_message failed_step created_at updated_at ready_at
+    expires_at ttl inactivity_timeout last_used_at
 """
 SNAPSHOT_PROGRESS = """
-    phase jobs_total jobs_pending jobs_claimed jobs_submitted jobs_completed jobs_failed progress_percent jobs
+    phase jobs_total jobs_pending jobs_claimed jobs_submitted jobs_completed jobs_failed
+    progress_percent jobs
 """
 INSTANCE = """
-    id snapshot_id snapshot_name mapping_id mapping_version owner_username wrapper_type name description status
-    instance_url explorer_url pod_name url_slug progress error_code error_message failed_phase stack_trace created_at
-    updated_at started_at last_activity_at expires_at ttl inactivity_timeout memory_usage_bytes disk_usage_bytes
-    cpu_cores memory_gb node_count edge_count
+    id snapshot_id snapshot_name mapping_id mapping_version owner_username wrapper_type name
+    description status instance_url explorer_url pod_name url_slug progress error_code
+    error_message failed_phase stack_trace created_at updated_at started_at last_activity_at
+    expires_at ttl inactivity_timeout memory_usage_bytes disk_usage_bytes cpu_cores memory_gb
+    node_count edge_count
 """
 USER = """
-    username email display_name role is_active created_at updated_at last_login_at role_changed_at role_changed_by
+    username email display_name role is_active created_at updated_at last_login_at
+    role_changed_at role_changed_by
 """
 TABLE = "catalog_name schema_name table_name table_type column_count cached_at"
 COLUMN = """
-    catalog_name schema_name table_name column_name data_type is_nullable ordinal_position column_default cached_at
+    catalog_name schema_name table_name column_name data_type is_nullable ordinal_position
+    column_default cached_at
 """
 EXPORT = (
     "id snapshot_id entity_type entity_name status claimed_at claimed_by attempts error_message"
 )
 CLAIMED = """
-    id snapshot_id job_type entity_name status sql column_names starburst_catalog starburst_role gcs_path claimed_by
-    claimed_at attempt_id lease_seconds source
+    id snapshot_id job_type entity_name status sql column_names starburst_catalog starburst_role
+    gcs_path claimed_by claimed_at attempt_id lease_seconds source
 """
 TABLES = "/api/schema/catalogs/{catalog}/schemas/{schema}/tables"
 
@@ -167,8 +174,8 @@ def _found(paths: dict[str, Any], operation: str, place: str) -> dict[str, Any]:
     method, path = operation.split(" ")
     responses = paths[path][method.lower()]["responses"]
     [answer] = [response for status, response in responses.items() if status.startswith("2")]
-    found = answer["content"]["application/json"]["example"]
+    example = answer["content"]["application/json"]["example"]
     for step in place.split():
-        found = found[step][0] if isinstance(found[step], list) else found[step]
-    shown: dict[str, Any] = found
+        example = example[step][0] if isinstance(example[step], list) else example[step]
+    shown: dict[str, Any] = example
     return shown

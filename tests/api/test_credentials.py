@@ -1,4 +1,4 @@
-"""The order of credentials, and what each of them can and cannot do, over HTTP."""
+"""The precedence of credentials, and what each of them may do, over HTTP."""
 
 from __future__ import annotations
 

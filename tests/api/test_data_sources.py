@@ -1,4 +1,4 @@
-"""Data sources over HTTP: who may do what, what is shown, and what never is."""
+"""Data sources over HTTP: permissions, visible fields and secrets."""
 
 from __future__ import annotations
 
@@ -77,26 +77,30 @@ async def add(caller: httpx2.AsyncClient, body: dict[str, Any]) -> int:
 async def test_a_source_is_added_shown_changed_and_dropped(
     operator: httpx2.AsyncClient, shop: dict[str, Any]
 ) -> None:
-    made = (await operator.post(SOURCES, json=shop)).json()["data"]
-    assert (made["name"], made["type"], made["owner_username"]) == ("shop", "duckdb", "operator")
-    assert (made["config"], made["has_credentials"], made["is_default"]) == (
+    source = (await operator.post(SOURCES, json=shop)).json()["data"]
+    assert (source["name"], source["type"], source["owner_username"]) == (
+        "shop",
+        "duckdb",
+        "operator",
+    )
+    assert (source["config"], source["has_credentials"], source["is_default"]) == (
         shop["config"],
         False,
         False,
     )
-    assert made["created_at"].endswith("Z")
-    one = f"{SOURCES}/{made['id']}"
-    assert (await operator.get(one)).json()["data"] == made
+    assert source["created_at"].endswith("Z")
+    one = f"{SOURCES}/{source['id']}"
+    assert (await operator.get(one)).json()["data"] == source
     changed = (
         await operator.put(one, json={"name": "market", "config": shop["config"] | {"threads": 1}})
     ).json()
     assert (changed["data"]["name"], changed["data"]["config"]["threads"]) == ("market", 1)
     assert (await operator.put(f"{one}/default")).json()["data"]["is_default"] is True
-    assert (await operator.delete(one)).json()["data"] == {"id": made["id"]}
+    assert (await operator.delete(one)).json()["data"] == {"id": source["id"]}
     error(await operator.get(one), 404, "RESOURCE_NOT_FOUND")
     error(await operator.delete(one), 404, "RESOURCE_NOT_FOUND")
     audit = (
-        await operator.get("/api/audit", params={"subject": f"data_source:{made['id']}"})
+        await operator.get("/api/audit", params={"subject": f"data_source:{source['id']}"})
     ).json()["data"]
     assert [(e["action"], e["actor"]) for e in audit] == [
         (f"data_source.{action}", "operator") for action in ("drop", "default", "update", "add")
@@ -264,17 +268,17 @@ async def test_a_test_really_connects_and_is_remembered(
     operator: httpx2.AsyncClient, shop: dict[str, Any]
 ) -> None:
     good, bad = await add(operator, shop), await add(operator, private())
-    said = (await operator.post(f"{SOURCES}/{good}/test")).json()["data"]
-    assert (said["ok"], said["message"].startswith("DuckDB")) == (True, True)
+    result = (await operator.post(f"{SOURCES}/{good}/test")).json()["data"]
+    assert (result["ok"], result["message"].startswith("DuckDB")) == (True, True)
     shown = (await operator.get(f"{SOURCES}/{good}")).json()["data"]
     assert (shown["test_ok"], shown["test_message"], shown["tested_at"]) == (
         True,
-        said["message"],
-        said["tested_at"],
+        result["message"],
+        result["tested_at"],
     )
-    said = (await operator.post(f"{SOURCES}/{bad}/test")).json()["data"]
-    assert said["ok"] is False
-    assert said["message"]
+    result = (await operator.post(f"{SOURCES}/{bad}/test")).json()["data"]
+    assert result["ok"] is False
+    assert result["message"]
     assert (await operator.get(f"{SOURCES}/{bad}")).json()["data"]["test_ok"] is False
     assert (await operator.put(f"{SOURCES}/{bad}", json={"name": "x"})).json()["data"][
         "test_ok"
@@ -295,8 +299,8 @@ async def test_a_source_is_browsed_as_it_is_now(
         assert (await operator.get(f"{one}/browse", params={"prefix": prefix})).json()["meta"][
             "total"
         ] == total
-    found = (await operator.get(f"{one}/schema", params={"table": "main.orders"})).json()["data"]
-    assert found["columns"] == [
+    table = (await operator.get(f"{one}/schema", params={"table": "main.orders"})).json()["data"]
+    assert table["columns"] == [
         {
             "column_name": "id",
             "data_type": "BIGINT",
@@ -443,9 +447,9 @@ async def test_a_marked_secret_is_found_nowhere(
     await call("GET", SOURCES)
     await call("GET", "/metrics")
     assert {a.status_code for a in answers} >= {200, 201, 422, 500, 503}
-    told = [a.text for a in answers if f'"user":"{MARK}"' not in a.text.replace(" ", "")]
-    assert len(told) > 15
-    for text in (*told, written.getvalue(), caplog.text, repr(parts), await _dump(database)):
+    texts = [a.text for a in answers if f'"user":"{MARK}"' not in a.text.replace(" ", "")]
+    assert len(texts) > 15
+    for text in (*texts, written.getvalue(), caplog.text, repr(parts), await _dump(database)):
         assert MARK not in text, text[:2000]
     assert "request_failed" in written.getvalue()
 
@@ -456,7 +460,8 @@ async def _dump(database: str) -> str:
     try:
         await connection.execute("UPDATE penstock.data_source SET config = '{}'")
         names = await connection.fetch(
-            "SELECT format('%I.%I', schemaname, tablename) FROM pg_tables WHERE schemaname = 'penstock'"
+            "SELECT format('%I.%I', schemaname, tablename) FROM pg_tables"
+            " WHERE schemaname = 'penstock'"
         )
         return "\n".join(
             [

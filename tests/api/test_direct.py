@@ -1,4 +1,4 @@
-"""The short way answers what the ordinary way answers, whatever is asked."""
+"""The fast path gives the same responses as the routes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The export face: the words of export workers on the kernel's fenced verbs."""
+"""The internal API of export workers."""
 
 from __future__ import annotations
 
@@ -64,21 +64,26 @@ async def pollable(stand: Stand) -> list[dict[str, Any]]:
 
 
 async def update(
-    stand: Stand, job: dict[str, Any], *, status_code: int = 200, method: str = "PATCH", **said: Any
+    stand: Stand,
+    job: dict[str, Any],
+    *,
+    status_code: int = 200,
+    method: str = "PATCH",
+    **fields: Any,
 ) -> Any:
-    body = {"attempt_id": job["attempt_id"], **said}
+    body = {"attempt_id": job["attempt_id"], **fields}
     return await stand.ask(method, f"{FACE}/{job['id']}", expect=status_code, **body)
 
 
-async def submit(stand: Stand, job: dict[str, Any], *, pause: float = 0, **said: Any) -> Any:
+async def submit(stand: Stand, job: dict[str, Any], *, pause: float = 0, **fields: Any) -> Any:
     due = datetime.now(UTC) + timedelta(seconds=pause)
-    said = {
+    fields = {
         "starburst_query_id": "q1",
         "next_uri": NEXT_URI,
         "next_poll_at": due.isoformat(),
-        **said,
+        **fields,
     }
-    return await update(stand, job, status="submitted", **said)
+    return await update(stand, job, status="submitted", **fields)
 
 
 async def test_a_claimed_job_says_all_that_its_worker_needs_and_no_credential(stand: Stand) -> None:
@@ -194,13 +199,13 @@ async def test_a_foreign_attempt_changes_nothing_and_is_told_so(stand: Stand) ->
     await stand.snapshot(CUSTOMER)
     job = await claim_one(stand)
     before = await stand.ask("GET", f"{FACE}/{job['id']}")
-    for said in (
+    for fields in (
         {"status": "completed", "row_count": 1},
         {"status": "failed", "error_message": "no"},
         {"status": "submitted", "starburst_query_id": "q", "next_uri": NEXT_URI},
         {"rows_so_far": 5},
     ):
-        error = await update(stand, job | {"attempt_id": str(uuid4())}, status_code=409, **said)
+        error = await update(stand, job | {"attempt_id": str(uuid4())}, status_code=409, **fields)
         assert error["code"] == "STALE_ATTEMPT"
         assert await stand.ask("GET", f"{FACE}/{job['id']}") == before
 
@@ -331,12 +336,12 @@ async def test_an_entity_is_exported_once(stand: Stand) -> None:
     snapshot_id = await stand.snapshot()
     path = f"{SNAPSHOTS}/{snapshot_id}/export-jobs"
     error = await stand.ask("POST", path, expect=422, jobs=[CUSTOMER, CUSTOMER])
-    assert error["message"].startswith("Node Customer is there twice")
+    assert error["message"].startswith("Node Customer is listed twice")
     pair = {"from_node": "Customer", "to_node": "Item"}
     other = {"from_node": "Company", "to_node": "Item"}
-    made = await stand.ask("POST", path, expect=201, jobs=[PURCHASED | pair, PURCHASED | other])
-    assert made["created"] == 2
-    assert len({job["gcs_path"] for job in made["jobs"]}) == 2
+    created = await stand.ask("POST", path, expect=201, jobs=[PURCHASED | pair, PURCHASED | other])
+    assert created["created"] == 2
+    assert len({job["gcs_path"] for job in created["jobs"]}) == 2
 
 
 async def test_jobs_are_listed_by_status(stand: Stand) -> None:
@@ -471,7 +476,9 @@ async def _everything(database: str) -> str:
 async def test_every_operation_of_the_face_is_described(stand: Stand) -> None:
     schema = (await stand.http.get("/api/openapi.json")).json()
     ours = {
-        path: found for path, found in schema["paths"].items() if path.startswith((FACE, SNAPSHOTS))
+        path: operations
+        for path, operations in schema["paths"].items()
+        if path.startswith((FACE, SNAPSHOTS))
     }
     assert len(ours) == 6
     for path, methods in ours.items():

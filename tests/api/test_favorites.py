@@ -1,4 +1,4 @@
-"""What people keep at hand goes with the thing itself."""
+"""Favorites over HTTP; a favorite is deleted with its resource."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.api.answers import error
-from tests.api.desk import Desk, said, sitting
+from tests.api.desk import Desk, data_of, sitting
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -22,32 +22,35 @@ FAVORITES = "/api/favorites"
 
 @pytest.fixture
 async def desk(database: str, edge: Edge, tmp_path: Path) -> AsyncIterator[Desk]:
-    async with sitting(database, edge, tmp_path) as made:
-        yield made
+    async with sitting(database, edge, tmp_path) as desk:
+        yield desk
 
 
 async def add(somebody: httpx2.AsyncClient, kind: str, number: int) -> Any:
-    return said(
+    return data_of(
         await somebody.post(FAVORITES, json={"resource_type": kind, "resource_id": number}), 201
     )
 
 
 async def names(somebody: httpx2.AsyncClient, **params: str) -> list[str]:
-    return [each["resource_name"] for each in said(await somebody.get(FAVORITES, params=params))]
+    return [
+        favorite["resource_name"]
+        for favorite in data_of(await somebody.get(FAVORITES, params=params))
+    ]
 
 
 async def test_everybody_keeps_their_own_of_every_kind_newest_first(desk: Desk) -> None:
     await add(desk.ann, "mapping", await desk.mapping("M"))
     await add(desk.ann, "snapshot", await desk.snapshot("S", owner="ben"))
-    made = await add(desk.ann, "instance", await desk.instance("I"))
-    assert (made["resource_type"], made["resource_name"]) == ("instance", "I")
-    assert made["created_at"].endswith("Z")
+    favorite = await add(desk.ann, "instance", await desk.instance("I"))
+    assert (favorite["resource_type"], favorite["resource_name"]) == ("instance", "I")
+    assert favorite["created_at"].endswith("Z")
     assert await names(desk.ann) == ["I", "S", "M"]
     assert await names(desk.ann, sort_order="asc") == ["M", "S", "I"]
     assert await names(desk.ann, resource_type="snapshot") == ["S"]
     assert await names(desk.ben) == []
     page = (await desk.ann.get(FAVORITES, params={"limit": "1", "offset": "1"})).json()
-    assert [each["resource_name"] for each in page["data"]] == ["S"]
+    assert [favorite["resource_name"] for favorite in page["data"]] == ["S"]
     assert page["meta"]["total"] == 3
 
 
@@ -82,9 +85,9 @@ async def test_dropping_twice_is_no_error_and_drops_nobody_elses(desk: Desk) -> 
     number = await desk.mapping()
     await add(desk.ann, "mapping", number)
     await add(desk.ben, "mapping", number)
-    assert said(await desk.ann.delete(f"{FAVORITES}/mapping/{number}")) == {"deleted": True}
-    assert said(await desk.ann.delete(f"{FAVORITES}/mapping/{number}")) == {"deleted": False}
-    assert said(await desk.ann.delete(f"{FAVORITES}/snapshot/{number}")) == {"deleted": False}
+    assert data_of(await desk.ann.delete(f"{FAVORITES}/mapping/{number}")) == {"deleted": True}
+    assert data_of(await desk.ann.delete(f"{FAVORITES}/mapping/{number}")) == {"deleted": False}
+    assert data_of(await desk.ann.delete(f"{FAVORITES}/snapshot/{number}")) == {"deleted": False}
     assert await names(desk.ben) == ["m"]
     error(await desk.ann.delete(f"{FAVORITES}/pod/1"), 422, "VALIDATION_FAILED")
     error(await desk.ann.delete(f"{FAVORITES}/mapping/{2**63}"), 422, "VALIDATION_FAILED")

@@ -1,5 +1,6 @@
-"""Every operation against input that nobody should send: generated from the description, so that
-none is left out."""
+"""Every operation against hostile input, generated from the OpenAPI description, so that none is
+omitted.
+"""
 
 from __future__ import annotations
 
@@ -62,8 +63,8 @@ async def desk(
 ) -> AsyncIterator[Desk]:
     home = tmp_path_factory.mktemp("home")
     lake = {"lake": {"warehouse": (home / "warehouse").as_uri()}}
-    async with sitting(lasting_database, edge, home, catalogs=lake) as made:
-        yield made
+    async with sitting(lasting_database, edge, home, catalogs=lake) as desk:
+        yield desk
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +100,10 @@ async def test_no_filter_lets_sql_through(desk: Desk, app: FastAPI) -> None:
                 answer = await caller(desk, path).get(
                     nowhere(path), params={parameter["name"]: text}
                 )
-                cell = f"{path}?{parameter['name']}={text[:60]!r}: {answer.status_code} {answer.text[:200]}"
+                cell = (
+                    f"{path}?{parameter['name']}={text[:60]!r}:"
+                    f" {answer.status_code} {answer.text[:200]}"
+                )
                 assert answer.status_code in (200, 400, 404, 422, 503), cell
                 assert answer.status_code != 503 or "DATABASE" not in answer.text, cell
                 tried += 1

@@ -1,4 +1,4 @@
-"""What a client cannot do to a server before anybody knows whose it is."""
+"""Connection limits against unauthenticated clients."""
 
 from __future__ import annotations
 

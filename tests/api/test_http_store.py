@@ -1,4 +1,4 @@
-"""What a worker sees of a control plane that is not there, not well, or not ours."""
+"""A worker's client against a control plane that is absent, broken or foreign."""
 
 from __future__ import annotations
 
@@ -124,7 +124,10 @@ def test_a_store_that_could_never_work_is_refused_at_once(url: str, token: str) 
 
 
 def test_a_worker_loads_neither_the_database_nor_the_web_framework() -> None:
-    code = "import sys, penstock.jobs.http_store; print(*sorted(m for m in sys.modules if '.' not in m))"
+    code = (
+        "import sys, penstock.jobs.http_store;"
+        " print(*sorted(m for m in sys.modules if '.' not in m))"
+    )
     loaded = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout.split()

@@ -1,4 +1,4 @@
-"""Iceberg's REST protocol: whatever a client sends, it is answered in the protocol's own words."""
+"""The Iceberg REST catalog API: all responses and errors follow the protocol."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from penstock.maintenance.actions.model import Ended
 from penstock.maintenance.tables.catalogs import CatalogConfig, open_catalog
 from penstock.maintenance.tables.rest_catalog import ProtocolError, RestCatalogAdapter
 from tests.api.plane import OPERATOR
-from tests.api.test_tables import http, kept, stand, tables  # noqa: F401 - fixtures
+from tests.api.test_tables import http, maintenance, stand, tables  # noqa: F401 - fixtures
 from tests.maintenance.tables import LATER, SCHEMA, Stand, once, rows
 
 if TYPE_CHECKING:

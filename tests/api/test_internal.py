@@ -1,4 +1,4 @@
-"""Long polls over HTTP: callers who leave, and a server that goes down."""
+"""Long polls over HTTP: callers that disconnect, and a server that stops."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ CLAIM = {"worker": "w1", "queues": ["default"], "limit": 1, "wait_seconds": 20}
 
 @pytest.fixture
 async def store(url: str) -> AsyncIterator[HttpJobStore]:
-    async with HttpJobStore(url, SERVICE) as made:
-        yield made
+    async with HttpJobStore(url, SERVICE) as store:
+        yield store
 
 
 async def waiting(parts: Services, callers: int) -> None:
     """Until so many callers wait for the bell."""
     async with asyncio.timeout(10):
-        while parts.store.bell.waiting != callers:  # noqa: ASYNC110 - nobody rings when somebody begins to wait
+        while parts.store.notifier.waiting != callers:  # noqa: ASYNC110 - nobody rings when somebody begins to wait
             await asyncio.sleep(0.005)
 
 
@@ -80,11 +80,11 @@ async def test_a_claim_that_was_under_way_when_its_caller_left_is_handed_back_un
     claim = PgJobStore.claim
 
     async def slow_claim(self: PgJobStore, *args: Any, line: Line, **values: Any) -> list[Claimed]:
-        found = await claim(self, *args, line=line, **values)
+        jobs = await claim(self, *args, line=line, **values)
         claimed.set()
         while not line.dead:  # noqa: ASYNC110 - a line has no event
             await asyncio.sleep(0.005)
-        return found
+        return jobs
 
     [added] = await parts.store.enqueue([JobSpec(kind="work", max_attempts=1)])
     monkeypatch.setattr(PgJobStore, "claim", slow_claim)

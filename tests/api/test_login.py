@@ -1,4 +1,4 @@
-"""How a browser of the operator signs in, and what its session can and cannot do."""
+"""Browser login: links, sessions, and their limits."""
 
 from __future__ import annotations
 
@@ -188,8 +188,8 @@ async def test_a_page_of_another_port_or_site_cannot_use_the_session(
 ) -> None:
     method, path, body = request_
     own = str(signed_in.base_url).rstrip("/")
-    told = {name: value.replace("SELF", own) for name, value in headers.items()}
-    answer = await signed_in.request(method, path, json=body, headers=told)
+    sent = {name: value.replace("SELF", own) for name, value in headers.items()}
+    answer = await signed_in.request(method, path, json=body, headers=sent)
     assert answer.status_code == status
 
 

@@ -1,4 +1,4 @@
-"""Mappings over HTTP: what is kept, what is refused and with which words, and who may."""
+"""Mappings over HTTP: storage, validation messages and permissions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 
 from penstock.kit.statement_digest import statement_digest
 from tests.api.answers import error
-from tests.api.desk import Desk, said, sitting
+from tests.api.desk import Desk, data_of, sitting
 from tests.graphs.stand import shop
 
 if TYPE_CHECKING:
@@ -38,12 +38,13 @@ BOUGHT: dict[str, Any] = {
     "properties": [],
 }
 SUMMARY = {
-    "id", "owner_username", "name", "description", "current_version", "created_at", "updated_at", "ttl",
-    "inactivity_timeout", "snapshot_count", "node_count", "edge_type_count", "data_source_id",
+    "id", "owner_username", "name", "description", "current_version", "created_at", "updated_at",
+    "ttl", "inactivity_timeout", "snapshot_count", "node_count", "edge_type_count",
+    "data_source_id",
 }  # fmt: skip
 DETAIL = SUMMARY | {
-    "node_definitions", "edge_definitions", "change_description", "version_created_at", "version_created_by",
-    "version", "warnings",
+    "node_definitions", "edge_definitions", "change_description", "version_created_at",
+    "version_created_by", "version", "warnings",
 }  # fmt: skip
 
 
@@ -52,10 +53,10 @@ async def desk(database: str, edge: Edge, tmp_path: Path) -> AsyncIterator[Desk]
     """With the shop as its default source, number 1."""
     async with sitting(database, edge, tmp_path / "home") as it:
         records = it.graphs.sources
-        made = await records.add(
+        source = await records.add(
             name="shop", kind="duckdb", owner="ada", config=shop(tmp_path), secrets={}
         )
-        await records.make_default(made.data_source_id)
+        await records.make_default(source.data_source_id)
         yield it
 
 
@@ -67,14 +68,14 @@ def changed(**changes: Any) -> dict[str, Any]:
     return {"change_description": "because"} | changes
 
 
-async def made(who: httpx2.AsyncClient, **changes: Any) -> dict[str, Any]:
-    found: dict[str, Any] = said(await who.post("/api/mappings", json=body(**changes)), 201)
-    return found
+async def create_mapping(who: httpx2.AsyncClient, **changes: Any) -> dict[str, Any]:
+    mapping: dict[str, Any] = data_of(await who.post("/api/mappings", json=body(**changes)), 201)
+    return mapping
 
 
 async def test_a_mapping_is_made_shown_and_listed(desk: Desk) -> None:
     answer = await desk.ann.post("/api/mappings", json=body(description="d", ttl="PT36H"))
-    mapping = said(answer, 201)
+    mapping = data_of(answer, 201)
     assert set(mapping) == DETAIL
     assert (mapping["owner_username"], mapping["current_version"], mapping["version"]) == (
         "ann",
@@ -95,7 +96,7 @@ async def test_a_mapping_is_made_shown_and_listed(desk: Desk) -> None:
     assert mapping["warnings"] == []
     assert mapping["created_at"].endswith("Z")
     shown = await desk.ben.get(f"/api/mappings/{mapping['id']}")
-    assert said(shown) == mapping
+    assert data_of(shown) == mapping
     assert shown.headers["etag"] == answer.headers["etag"]
     listed = (await desk.ben.get("/api/mappings")).json()
     assert listed["data"] == [{name: mapping[name] for name in SUMMARY}]
@@ -108,18 +109,24 @@ async def test_a_mapping_is_made_shown_and_listed(desk: Desk) -> None:
 
 async def test_definitions_are_never_null(desk: Desk) -> None:
     for edges in ({}, {"edge_definitions": None}, {"edge_definitions": []}):
-        given = {
+        document = {
             name: value for name, value in body().items() if name != "edge_definitions"
         } | edges
-        assert said(await desk.ann.post("/api/mappings", json=given), 201)["edge_definitions"] == []
+        assert (
+            data_of(await desk.ann.post("/api/mappings", json=document), 201)["edge_definitions"]
+            == []
+        )
 
 
 async def test_lists_are_filtered_sorted_and_paged(desk: Desk) -> None:
     for n, who in enumerate((desk.ann, desk.ben, desk.ann)):
-        await made(who, name=f"m{n}", edge_definitions=[])
+        await create_mapping(who, name=f"m{n}", edge_definitions=[])
 
     async def names(**query: Any) -> list[str]:
-        return [each["name"] for each in said(await desk.ada.get("/api/mappings", params=query))]
+        return [
+            mapping["name"]
+            for mapping in data_of(await desk.ada.get("/api/mappings", params=query))
+        ]
 
     assert await names() == ["m2", "m1", "m0"]
     assert await names(sort_by="name", sort_order="asc") == ["m0", "m1", "m2"]
@@ -128,7 +135,7 @@ async def test_lists_are_filtered_sorted_and_paged(desk: Desk) -> None:
     assert await names(search="' OR 1=1 --") == []
     assert await names(owner="ann' OR '1'='1") == []
     assert await names(limit=1, offset=1) == ["m1"]
-    moment = said(await desk.ada.get("/api/mappings", params={"search": "m1"}))[0]["created_at"]
+    moment = data_of(await desk.ada.get("/api/mappings", params={"search": "m1"}))[0]["created_at"]
     assert await names(created_after=moment) == ["m2", "m1"]
     assert await names(created_before=moment) == ["m1", "m0"]
     clamped = (await desk.ada.get("/api/mappings", params={"limit": 101})).json()["meta"]
@@ -160,7 +167,7 @@ SPOILT: list[tuple[dict[str, Any], str]] = [
 
 
 async def test_a_definition_is_refused_alike_on_create_update_and_validate(desk: Desk) -> None:
-    mapping = await made(desk.ann, edge_definitions=[])
+    mapping = await create_mapping(desk.ann, edge_definitions=[])
     path = f"/api/mappings/{mapping['id']}"
     for spoilt, column in SPOILT:
         nodes = [CUSTOMER | spoilt]
@@ -176,11 +183,11 @@ async def test_a_definition_is_refused_alike_on_create_update_and_validate(desk:
                 {"entity", "column", "problem", "suggestion"},
             )
             assert all(problem.values())
-        validated = said(
+        validated = data_of(
             await desk.ann.post("/api/mappings/validate", json={"node_definitions": nodes})
         )
         assert (validated["valid"], validated["problems"]) == (False, [problem])
-    assert said(await desk.ann.get(path)) == mapping
+    assert data_of(await desk.ann.get(path)) == mapping
     assert (await desk.ann.get("/api/mappings")).json()["meta"]["total"] == 1
 
 
@@ -196,7 +203,7 @@ async def test_the_columns_of_every_entity_are_compared_with_what_its_source_say
         "/api/mappings", json=body(node_definitions=[wrong], edge_definitions=[other])
     )
     problems = error(answer, 422, "VALIDATION_FAILED")["details"]["problems"]
-    assert [(each["entity"], each["column"]) for each in problems] == [
+    assert [(problem["entity"], problem["column"]) for problem in problems] == [
         ("Node Customer", "nam"),
         ("Node Customer", "name"),
         ("Edge BOUGHT_WITH", "price"),
@@ -211,9 +218,9 @@ async def test_a_source_that_does_not_answer_is_a_warning(desk: Desk, tmp_path: 
     away = await desk.graphs.sources.add(
         name="away", kind="postgres", owner="ann", config=config, secrets={}
     )
-    mapping = await made(desk.ann, data_source_id=away.data_source_id)
+    mapping = await create_mapping(desk.ann, data_source_id=away.data_source_id)
     [warning] = mapping["warnings"]
-    assert "could not be asked" in warning["problem"]
+    assert "could not be queried" in warning["problem"]
     refused = await desk.ann.post(
         "/api/mappings",
         json=body(
@@ -222,7 +229,7 @@ async def test_a_source_that_does_not_answer_is_a_warning(desk: Desk, tmp_path: 
         ),
     )
     error(refused, 422, "VALIDATION_FAILED")
-    validated = said(
+    validated = data_of(
         await desk.ann.post(
             "/api/mappings/validate",
             json={"node_definitions": [CUSTOMER], "data_source_id": away.data_source_id},
@@ -241,11 +248,11 @@ async def test_a_mapping_uses_only_a_source_its_owner_may_use(desk: Desk, tmp_pa
     number = theirs.data_source_id
     nodes = [CUSTOMER | {"sql": "SELECT id, name, age FROM shop.customers"}]
     for path in ("/api/mappings", "/api/mappings/validate"):
-        given = body(node_definitions=nodes, edge_definitions=[], data_source_id=number)
+        document = body(node_definitions=nodes, edge_definitions=[], data_source_id=number)
         if path.endswith("validate"):
-            del given["name"]
-        error(await desk.ann.post(path, json=given), 403, "PERMISSION_DENIED")
-    mapping = await made(desk.ann, edge_definitions=[])
+            del document["name"]
+        error(await desk.ann.post(path, json=document), 403, "PERMISSION_DENIED")
+    mapping = await create_mapping(desk.ann, edge_definitions=[])
     path = f"/api/mappings/{mapping['id']}"
     for who in (desk.ann, desk.ada):
         error(
@@ -253,15 +260,17 @@ async def test_a_mapping_uses_only_a_source_its_owner_may_use(desk: Desk, tmp_pa
             403,
             "PERMISSION_DENIED",
         )
-    assert said(await desk.ann.get(path)) == mapping
-    bens = await made(desk.ben, node_definitions=nodes, edge_definitions=[], data_source_id=number)
+    assert data_of(await desk.ann.get(path)) == mapping
+    bens = await create_mapping(
+        desk.ben, node_definitions=nodes, edge_definitions=[], data_source_id=number
+    )
     error(
         await desk.ann.post(f"/api/mappings/{bens['id']}/copy", json={"name": "c"}),
         403,
         "PERMISSION_DENIED",
     )
     assert (
-        said(await desk.ada.post(f"/api/mappings/{bens['id']}/copy", json={"name": "c"}), 201)[
+        data_of(await desk.ada.post(f"/api/mappings/{bens['id']}/copy", json={"name": "c"}), 201)[
             "data_source_id"
         ]
         == number
@@ -282,19 +291,21 @@ async def test_without_a_default_source_one_is_named(desk: Desk) -> None:
 
 
 async def test_an_update_appends_a_version_only_when_definitions_change(desk: Desk) -> None:
-    mapping = await made(desk.ann, description="d")
+    mapping = await create_mapping(desk.ann, description="d")
     path = f"/api/mappings/{mapping['id']}"
-    renamed = said(await desk.ann.put(path, json=changed(name="new", node_definitions=[CUSTOMER])))
+    renamed = data_of(
+        await desk.ann.put(path, json=changed(name="new", node_definitions=[CUSTOMER]))
+    )
     assert (renamed["name"], renamed["description"], renamed["current_version"]) == ("new", "d", 1)
     assert renamed["change_description"] is None
-    less = said(await desk.ada.put(path, json=changed(edge_definitions=[], description=None)))
+    less = data_of(await desk.ada.put(path, json=changed(edge_definitions=[], description=None)))
     assert (less["current_version"], less["edge_definitions"], less["description"]) == (2, [], None)
     assert (less["node_definitions"], less["version_created_by"]) == ([CUSTOMER], "ada")
     assert less["change_description"] == "because"
     versions = (await desk.ben.get(f"{path}/versions")).json()
-    assert [each["version"] for each in versions["data"]] == [2, 1]
+    assert [version["version"] for version in versions["data"]] == [2, 1]
     assert versions["meta"]["total"] == 2
-    first = said(await desk.ben.get(f"{path}/versions/1"))
+    first = data_of(await desk.ben.get(f"{path}/versions/1"))
     assert (first["edge_definitions"], first["created_by"]) == ([BOUGHT], "ann")
     error(await desk.ben.get(f"{path}/versions/3"), 404, "RESOURCE_NOT_FOUND")
     error(await desk.ben.get(f"{path}/versions/0"), 422, "VALIDATION_FAILED")
@@ -308,14 +319,14 @@ async def test_a_source_can_be_changed_and_its_queries_are_checked_there(
     other = await desk.graphs.sources.add(
         name="e", kind="duckdb", owner="ann", config={"directory": str(empty)}, secrets={}
     )
-    mapping = await made(desk.ann)
+    mapping = await create_mapping(desk.ann)
     path = f"/api/mappings/{mapping['id']}"
     refused = await desk.ann.put(path, json=changed(data_source_id=other.data_source_id))
     assert len(error(refused, 422, "VALIDATION_FAILED")["details"]["problems"]) == 2
 
 
 async def test_an_update_that_breaks_a_rule_changes_nothing(desk: Desk) -> None:
-    mapping = await made(desk.ann, name="n" * 255, description="d" * 4000)
+    mapping = await create_mapping(desk.ann, name="n" * 255, description="d" * 4000)
     path = f"/api/mappings/{mapping['id']}"
     spoilt: list[dict[str, Any]] = [
         {"name": ""},
@@ -329,59 +340,59 @@ async def test_an_update_that_breaks_a_rule_changes_nothing(desk: Desk) -> None:
         {"node_definitions": []},
         {"owner_username": "ben"},
     ]
-    for bad in ({"name": "x"}, *(changed(**each) for each in spoilt)):
+    for bad in ({"name": "x"}, *(changed(**change) for change in spoilt)):
         error(await desk.ann.put(path, json=bad), 422, "VALIDATION_FAILED")
-    assert said(await desk.ann.get(path)) == mapping
-    kept = said(
+    assert data_of(await desk.ann.get(path)) == mapping
+    saved = data_of(
         await desk.ann.put(path, json=changed(change_description="x" * 1000, edge_definitions=[]))
     )
-    assert kept["change_description"] == "x" * 1000
+    assert saved["change_description"] == "x" * 1000
 
 
 async def test_a_lost_update_is_refused_by_version_and_by_etag(desk: Desk) -> None:
-    mapping = await made(desk.ann)
+    mapping = await create_mapping(desk.ann)
     path = f"/api/mappings/{mapping['id']}"
     tag = (await desk.ann.get(path)).headers["etag"]
     renamed = await desk.ann.put(path, json=changed(name="a"), headers={"If-Match": tag})
-    assert said(renamed)["name"] == "a"
+    assert data_of(renamed)["name"] == "a"
     lost = error(
         await desk.ann.put(path, json=changed(name="b"), headers={"If-Match": tag}), 409, "CONFLICT"
     )
     assert lost["details"]["current_version"] == 1
     weak = f"W/{renamed.headers['etag']}"
     for header in (weak, '"1"', "1", "*", '"x", "1"'):
-        said(
+        data_of(
             await desk.ann.put(
                 path, json=changed(name="a", expected_version=1), headers={"If-Match": header}
             )
         )
-    said(await desk.ann.put(path, json=changed(edge_definitions=[], expected_version=1)))
+    data_of(await desk.ann.put(path, json=changed(edge_definitions=[], expected_version=1)))
     error(await desk.ann.put(path, json=changed(name="d", expected_version=1)), 409, "CONFLICT")
     error(
         await desk.ann.put(path, json=changed(name="d"), headers={"If-Match": '"1"'}),
         409,
         "CONFLICT",
     )
-    assert said(await desk.ann.get(path))["name"] == "a"
+    assert data_of(await desk.ann.get(path))["name"] == "a"
 
 
 async def test_of_many_updates_to_one_version_one_is_taken(desk: Desk) -> None:
-    mapping = await made(desk.ann)
+    mapping = await create_mapping(desk.ann)
     path = f"/api/mappings/{mapping['id']}"
 
     async def update(n: int) -> int:
         nodes = [CUSTOMER | {"label": f"C{n}"}]
-        given = changed(node_definitions=nodes, edge_definitions=[], expected_version=1)
-        return (await desk.ann.put(path, json=given)).status_code
+        document = changed(node_definitions=nodes, edge_definitions=[], expected_version=1)
+        return (await desk.ann.put(path, json=document)).status_code
 
     assert sorted(await asyncio.gather(*(update(n) for n in range(6)))) == [200] + [409] * 5
-    assert said(await desk.ann.get(path))["current_version"] == 2
+    assert data_of(await desk.ann.get(path))["current_version"] == 2
 
 
 async def test_of_many_updates_that_expect_nothing_none_is_lost(desk: Desk) -> None:
     """Each changes one half of the definitions; had one been made to an old reading, it would undo
     another's half."""
-    mapping = await made(desk.ann)
+    mapping = await create_mapping(desk.ann)
     path = f"/api/mappings/{mapping['id']}"
 
     async def update(n: int) -> int:
@@ -390,12 +401,12 @@ async def test_of_many_updates_that_expect_nothing_none_is_lost(desk: Desk) -> N
             if n % 2
             else {"edge_definitions": [BOUGHT | {"type": f"E{n}"}]}
         )
-        found: int = said(await desk.ann.put(path, json=changed(**half)))["version"]
-        return found
+        version: int = data_of(await desk.ann.put(path, json=changed(**half)))["version"]
+        return version
 
     versions = await asyncio.gather(*(update(n) for n in range(6)))
     assert sorted(versions) == [2, 3, 4, 5, 6, 7]
-    history = [said(await desk.ann.get(f"{path}/versions/{version}")) for version in range(1, 8)]
+    history = [data_of(await desk.ann.get(f"{path}/versions/{version}")) for version in range(1, 8)]
     for before, after in pairwise(history):
         same = [
             name for name in ("node_definitions", "edge_definitions") if before[name] == after[name]
@@ -404,14 +415,14 @@ async def test_of_many_updates_that_expect_nothing_none_is_lost(desk: Desk) -> N
 
 
 async def test_versions_are_compared(desk: Desk) -> None:
-    mapping = await made(desk.ann)
+    mapping = await create_mapping(desk.ann)
     path = f"/api/mappings/{mapping['id']}"
     nodes = [
         CUSTOMER | {"properties": [], "sql": "SELECT id FROM customers"},
         CUSTOMER | {"label": "Other"},
     ]
-    said(await desk.ann.put(path, json=changed(node_definitions=nodes, edge_definitions=[])))
-    diff = said(await desk.ben.get(f"{path}/versions/1/diff/2"))
+    data_of(await desk.ann.put(path, json=changed(node_definitions=nodes, edge_definitions=[])))
+    diff = data_of(await desk.ben.get(f"{path}/versions/1/diff/2"))
     assert set(diff) == {"mapping_id", "from_version", "to_version", "summary", "changes"}
     assert diff["summary"] == {
         "nodes_added": 1, "nodes_removed": 0, "nodes_modified": 1,
@@ -436,17 +447,17 @@ async def test_versions_are_compared(desk: Desk) -> None:
         "removed",
         None,
     )
-    back = said(await desk.ben.get(f"{path}/versions/2/diff/1"))
+    back = data_of(await desk.ben.get(f"{path}/versions/2/diff/1"))
     assert back["summary"]["edges_added"] == back["summary"]["nodes_removed"] == 1
     assert (await desk.ben.get(f"{path}/versions/1/diff/1")).status_code == 400
     error(await desk.ben.get(f"{path}/versions/1/diff/9"), 404, "RESOURCE_NOT_FOUND")
 
 
 async def test_an_old_version_is_restored_as_a_new_one(desk: Desk) -> None:
-    mapping = await made(desk.ann)
+    mapping = await create_mapping(desk.ann)
     path = f"/api/mappings/{mapping['id']}"
-    said(await desk.ann.put(path, json=changed(edge_definitions=[])))
-    restored = said(await desk.ann.post(f"{path}/versions/1/restore"))
+    data_of(await desk.ann.put(path, json=changed(edge_definitions=[])))
+    restored = data_of(await desk.ann.post(f"{path}/versions/1/restore"))
     assert (restored["current_version"], restored["edge_definitions"]) == (3, [BOUGHT])
     assert restored["change_description"] == "Restored version 1"
     error(await desk.ann.post(f"{path}/versions/9/restore"), 404, "RESOURCE_NOT_FOUND")
@@ -454,9 +465,9 @@ async def test_an_old_version_is_restored_as_a_new_one(desk: Desk) -> None:
 
 
 async def test_anybody_copies_a_mapping_and_owns_the_copy(desk: Desk) -> None:
-    mapping = await made(desk.ann, description="d", ttl="P1D")
-    said(await desk.ann.put(f"/api/mappings/{mapping['id']}", json=changed(edge_definitions=[])))
-    copy = said(
+    mapping = await create_mapping(desk.ann, description="d", ttl="P1D")
+    data_of(await desk.ann.put(f"/api/mappings/{mapping['id']}", json=changed(edge_definitions=[])))
+    copy = data_of(
         await desk.ben.post(f"/api/mappings/{mapping['id']}/copy", json={"name": "copy"}), 201
     )
     assert (copy["owner_username"], copy["current_version"], copy["name"]) == ("ben", 1, "copy")
@@ -472,17 +483,17 @@ async def test_anybody_copies_a_mapping_and_owns_the_copy(desk: Desk) -> None:
 
 
 async def test_a_lifecycle_is_set_within_its_limit_and_cleared_with_null(desk: Desk) -> None:
-    said(
+    data_of(
         await desk.oz.put(
             "/api/config/lifecycle", json={"mapping": {"max_ttl": "P30D", "default_ttl": "P3D"}}
         )
     )
-    mapping = await made(desk.ann)
+    mapping = await create_mapping(desk.ann)
     assert mapping["ttl"] == "P3D"
     path = f"/api/mappings/{mapping['id']}/lifecycle"
-    life = said(await desk.ann.put(path, json={"ttl": "P30D", "inactivity_timeout": "PT30M"}))
+    life = data_of(await desk.ann.put(path, json={"ttl": "P30D", "inactivity_timeout": "PT30M"}))
     assert (life["ttl"], life["inactivity_timeout"]) == ("P30D", "PT30M")
-    life = said(await desk.ann.put(path, json={"ttl": None}))
+    life = data_of(await desk.ann.put(path, json={"ttl": None}))
     assert (life["ttl"], life["inactivity_timeout"]) == (None, "PT30M")
     for bad in ("P30DT1S", "P", "PT", "-P1D", "P0D", "1 day"):
         error(await desk.ann.put(path, json={"ttl": bad}), 422, "VALIDATION_FAILED")
@@ -497,7 +508,7 @@ async def test_a_lifecycle_is_set_within_its_limit_and_cleared_with_null(desk: D
 async def test_a_mapping_is_deleted_only_by_its_owner_and_only_without_snapshots(
     desk: Desk,
 ) -> None:
-    mapping = await made(desk.ann)
+    mapping = await create_mapping(desk.ann)
     path = f"/api/mappings/{mapping['id']}"
     error(await desk.ben.delete(path), 403, "PERMISSION_DENIED")
     error(await desk.ben.put(path, json=changed(name="x")), 403, "PERMISSION_DENIED")
@@ -511,10 +522,10 @@ async def test_a_mapping_is_deleted_only_by_its_owner_and_only_without_snapshots
     await desk.ben.post(
         "/api/favorites", json={"resource_type": "mapping", "resource_id": mapping["id"]}
     )
-    said(await desk.ann.delete(path))
+    data_of(await desk.ann.delete(path))
     error(await desk.ann.get(path), 404, "RESOURCE_NOT_FOUND")
     error(await desk.ann.delete(path), 404, "RESOURCE_NOT_FOUND")
-    assert said(await desk.ben.get("/api/favorites")) == []
+    assert data_of(await desk.ben.get("/api/favorites")) == []
     assert await desk.sql("SELECT FROM penstock.mapping_version") == []
 
 
@@ -523,25 +534,25 @@ async def test_a_repeated_request_makes_one_mapping(desk: Desk) -> None:
     first, second = [
         await desk.ann.post("/api/mappings", json=body(), headers=key) for _ in range(2)
     ]
-    assert said(first, 201) == said(second, 201)
+    assert data_of(first, 201) == data_of(second, 201)
     assert second.headers["etag"] == first.headers["etag"]
     error(
         await desk.ann.post("/api/mappings", json=body(name="other"), headers=key), 409, "CONFLICT"
     )
-    assert len(said(await desk.ann.get("/api/mappings"))) == 1
+    assert len(data_of(await desk.ann.get("/api/mappings"))) == 1
 
 
 async def test_a_tree_has_everything_in_it(desk: Desk) -> None:
-    mapping = await made(desk.ann)
+    mapping = await create_mapping(desk.ann)
     path = f"/api/mappings/{mapping['id']}"
-    said(await desk.ann.put(path, json=changed(edge_definitions=[])))
+    data_of(await desk.ann.put(path, json=changed(edge_definitions=[])))
     for version, status in ((1, "ready"), (1, "failed"), (2, "ready")):
         snapshot = await desk.snapshot(
             mapping_id=mapping["id"], mapping_version=version, status=status
         )
         if status == "ready":
             await desk.instance(name=f"i{version}", snapshot_id=snapshot)
-    tree = said(await desk.ben.get(f"{path}/tree"))
+    tree = data_of(await desk.ben.get(f"{path}/tree"))
     assert set(tree) == {"id", "name", "owner_username", "current_version", "versions", "totals"}
     assert tree["totals"] == {"version_count": 2, "snapshot_count": 3, "instance_count": 2}
     second, first = tree["versions"]
@@ -550,39 +561,39 @@ async def test_a_tree_has_everything_in_it(desk: Desk) -> None:
         1,
         "because",
     )
-    assert [each["status"] for each in first["snapshots"]] == ["failed", "ready"]
+    assert [snapshot["status"] for snapshot in first["snapshots"]] == ["failed", "ready"]
     [leaf] = second["snapshots"][0]["instances"]
     assert (leaf["name"], leaf["status"], second["snapshots"][0]["instance_count"]) == (
         "i2",
         "failed",
         1,
     )
-    bare = said(await desk.ben.get(f"{path}/tree", params={"include_instances": False}))
+    bare = data_of(await desk.ben.get(f"{path}/tree", params={"include_instances": False}))
     assert (bare["versions"][0]["snapshots"][0]["instances"], bare["totals"]["instance_count"]) == (
         [],
         2,
     )
-    ready = said(await desk.ben.get(f"{path}/tree", params={"status": "ready"}))
+    ready = data_of(await desk.ben.get(f"{path}/tree", params={"status": "ready"}))
     assert ready["totals"] == {"version_count": 2, "snapshot_count": 2, "instance_count": 2}
     error(await desk.ben.get(f"{path}/tree", params={"status": "odd"}), 422, "VALIDATION_FAILED")
     error(await desk.ben.get("/api/mappings/99/tree"), 404, "RESOURCE_NOT_FOUND")
 
 
 async def test_nothing_is_made_in_maintenance_and_everything_is_read(desk: Desk) -> None:
-    mapping = await made(desk.ann)
-    said(await desk.oz.put("/api/config/maintenance", json={"enabled": True, "message": "soon"}))
+    mapping = await create_mapping(desk.ann)
+    data_of(await desk.oz.put("/api/config/maintenance", json={"enabled": True, "message": "soon"}))
     error(await desk.ann.post("/api/mappings", json=body()), 503, "MAINTENANCE")
     error(
         await desk.ann.post(f"/api/mappings/{mapping['id']}/copy", json={"name": "c"}),
         503,
         "MAINTENANCE",
     )
-    assert said(await desk.ann.get(f"/api/mappings/{mapping['id']}")) == mapping
+    assert data_of(await desk.ann.get(f"/api/mappings/{mapping['id']}")) == mapping
 
 
 async def test_strange_names_and_bodies_are_kept_or_refused_never_a_fault(desk: Desk) -> None:
     for name in ("Ünïcödé 图 🕸", "'; DROP TABLE penstock.mapping; --", "../../x", "<b>"):
-        assert (await made(desk.ann, name=name, edge_definitions=[]))["name"] == name
+        assert (await create_mapping(desk.ann, name=name, edge_definitions=[]))["name"] == name
     for content in (b"", b"{", b"[]", b'"x"', b'{"name": "\\ud800"}', b"\xff"):
         error(await desk.ann.post("/api/mappings", content=content), 422, "VALIDATION_FAILED")
     error(await desk.ann.post("/api/mappings", content=b" " * 10_500_000), 413, "PAYLOAD_TOO_LARGE")
@@ -596,13 +607,13 @@ async def test_strange_names_and_bodies_are_kept_or_refused_never_a_fault(desk: 
 
 
 async def test_a_proposal_is_made_from_a_schema_and_taken_as_it_is(desk: Desk) -> None:
-    found = said(await desk.ann.post("/api/mappings/infer", json={"schema": "main"}))
-    assert set(found) == {"data_source_id", "node_definitions", "edge_definitions", "warnings"}
-    assert [node["label"] for node in found["node_definitions"]] == ["Customer"]
-    assert any("chosen by its name" in each["problem"] for each in found["warnings"])
-    proposal = {name: value for name, value in found.items() if name != "warnings"}
+    inferred = data_of(await desk.ann.post("/api/mappings/infer", json={"schema": "main"}))
+    assert set(inferred) == {"data_source_id", "node_definitions", "edge_definitions", "warnings"}
+    assert [node["label"] for node in inferred["node_definitions"]] == ["Customer"]
+    assert any("guessed from its name" in warning["problem"] for warning in inferred["warnings"])
+    proposal = {name: value for name, value in inferred.items() if name != "warnings"}
     assert (
-        said(await desk.ann.post("/api/mappings", json={"name": "inferred", **proposal}), 201)[
+        data_of(await desk.ann.post("/api/mappings", json={"name": "inferred", **proposal}), 201)[
             "warnings"
         ]
         == []
@@ -626,7 +637,7 @@ async def test_every_statement_of_a_mapping_is_logged_with_its_author_and_digest
     desk: Desk,
 ) -> None:
     with capture_logs() as logs:
-        mapping = await made(desk.ann)
+        mapping = await create_mapping(desk.ann)
         node = CUSTOMER | {"sql": "SELECT id, name, age FROM customers WHERE id > 7"}
         await desk.ann.put(f"/api/mappings/{mapping['id']}", json=changed(node_definitions=[node]))
         await desk.ben.post(

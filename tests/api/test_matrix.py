@@ -1,6 +1,6 @@
-"""Every cell of the matrix, over HTTP: role × operation × whose × no credential. Generated from the
-routes that are served, so a route without a row, and a row without what it takes to try it, fails
-here.
+"""Every cell of the permission matrix, over HTTP.
+
+Generated from the served routes, so a route without a row, or an untestable row, fails.
 """
 
 from __future__ import annotations
@@ -82,12 +82,12 @@ async def desk(
 ) -> AsyncIterator[Desk]:
     home = tmp_path_factory.mktemp("home")
     lake = {"lake": {"warehouse": (home / "warehouse").as_uri()}}
-    async with sitting(lasting_database, edge, home, catalogs=lake) as made:
+    async with sitting(lasting_database, edge, home, catalogs=lake) as desk:
         for name, role in (("ann", "analyst"), ("ben", "analyst"), ("ada", "admin"), ("oz", "ops")):
             assert (
-                await made.oz.post("/api/users", json={"username": name, "role": role})
+                await desk.oz.post("/api/users", json={"username": name, "role": role})
             ).status_code == 201
-        yield made
+        yield desk
 
 
 @pytest.fixture(scope="module")
@@ -99,11 +99,11 @@ def app(desk: Desk, edge: Edge) -> FastAPI:
 @pytest.fixture(scope="module")
 async def things(desk: Desk, tmp_path_factory: pytest.TempPathFactory) -> Things:
     folder: Path = tmp_path_factory.mktemp("shop")
-    made = await desk.graphs.sources.add(
+    source = await desk.graphs.sources.add(
         name="shop", kind="duckdb", owner="ada", config=shop(folder), secrets={}
     )
-    await desk.graphs.sources.make_default(made.data_source_id)
-    return Things(desk, made.data_source_id)
+    await desk.graphs.sources.make_default(source.data_source_id)
+    return Things(desk, source.data_source_id)
 
 
 @pytest.fixture(scope="module")
@@ -246,7 +246,7 @@ async def test_a_route_without_a_row_or_without_its_question_is_not_served() -> 
 
     with pytest.raises(Internal, match="no row"):
         permissions.check([router.routes[0]])
-    with pytest.raises(Internal, match="does not ask"):
+    with pytest.raises(Internal, match="does not enforce"):
         permissions.check([router.routes[1]])
 
 
@@ -263,7 +263,8 @@ RULES: list[tuple[str, Row | None]] = [
         permissions.EVERYBODY,
     ),
     (
-        r"(PUT|DELETE) /api/(mappings|snapshots|instances|data-sources)/{\w+}(/lifecycle|/cpu|/memory|/shares/{\w+})?",
+        r"(PUT|DELETE) /api/(mappings|snapshots|instances|data-sources)/{\w+}"
+        r"(/lifecycle|/cpu|/memory|/shares/{\w+})?",
         permissions.OWNER,
     ),
     (
@@ -276,9 +277,9 @@ RULES: list[tuple[str, Row | None]] = [
 
 def test_the_table_says_what_the_contract_says() -> None:
     for pattern, row in RULES:
-        found = [name for name in MATRIX if re.fullmatch(pattern, name)]
-        assert found, pattern
-        assert {name for name in found if MATRIX[name] != row} == set(), pattern
+        routes = [name for name in MATRIX if re.fullmatch(pattern, name)]
+        assert routes, pattern
+        assert {name for name in routes if MATRIX[name] != row} == set(), pattern
 
 
 def bearer(token: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Runs over files that are read where they are."""
+"""Runs over files that are read in place, without staging."""
 
 from __future__ import annotations
 
@@ -70,8 +70,10 @@ async def test_parquet_and_csv_of_a_folder_are_matched_without_staging(
         "url": f"file://{folder(tmp_path)}",
         "tables": {"ledger": "ledger/**/*.parquet", "bank": "*.csv.gz"},
     }
-    made = await me.post("/api/sources", json={"alias": "files", "type": "files", "config": where})
-    assert made.json()["data"]["staged"] is False
+    response = await me.post(
+        "/api/sources", json={"alias": "files", "type": "files", "config": where}
+    )
+    assert response.json()["data"]["staged"] is False
     ended = await run_of(stand, me, sources=sides(), engine=engine)
     assert ended["status"] == "completed", ended["error"]
     assert [ended["totals"][side]["rows"] for side in ("left", "right")] == [3, 3]
@@ -79,8 +81,12 @@ async def test_parquet_and_csv_of_a_folder_are_matched_without_staging(
     assert "year" not in (await rows(me, ended, "unmatched_left"))[0]
     assert ended["progress"]["jobs"] == 1
     assert not any(key.startswith("staging/") for key in await stand.files())
-    told = (await me.get(f"/api/runs/{ended['run_id']}/manifest")).json()["data"]["inputs"]
-    assert (told["left"]["rows"], len(told["left"]["sha256"]), len(told["right"]["sha256"])) == (
+    inputs = (await me.get(f"/api/runs/{ended['run_id']}/manifest")).json()["data"]["inputs"]
+    assert (
+        inputs["left"]["rows"],
+        len(inputs["left"]["sha256"]),
+        len(inputs["right"]["sha256"]),
+    ) == (
         3,
         2,
         1,
@@ -114,10 +120,10 @@ async def test_filters_scope_files_and_a_wrong_one_is_an_error(
         json={"alias": "files", "type": "files", "config": {"url": f"file://{folder(tmp_path)}"}},
     )
     parameters = {"refs": {"type": "text", "default": "B"}}
-    kept = sides(
+    filtered = sides(
         table=table, filters=[{"column": "ref", "op": "eq", "value": {"parameter": "refs"}}]
     )
-    ended = await run_of(stand, me, sources=kept, parameters=parameters)
+    ended = await run_of(stand, me, sources=filtered, parameters=parameters)
     assert ended["totals"]["left"]["rows"] == 1, ended["error"]
     for wrong in (
         {"column": "nothing", "op": "eq", "value": 1},

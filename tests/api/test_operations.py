@@ -70,16 +70,16 @@ async def test_the_tap_is_turned_off_and_on_again(operator: httpx2.AsyncClient) 
 
 
 async def test_a_schedule_is_added_shown_changed_and_dropped(operator: httpx2.AsyncClient) -> None:
-    made = (await operator.put("/api/schedules/nightly", json=NIGHTLY)).json()["data"]
-    assert (made["cron"], made["zone"], made["enabled"], made["last_job"]) == (
+    schedule = (await operator.put("/api/schedules/nightly", json=NIGHTLY)).json()["data"]
+    assert (schedule["cron"], schedule["zone"], schedule["enabled"], schedule["last_job"]) == (
         "0 3 * * *",
         "Europe/Vienna",
         True,
         None,
     )
-    assert made["next_at"].endswith("Z")
-    assert made["job"] == {"kind": "work", "payload": {"n": 1}, "priority": 7}
-    assert (await operator.get("/api/schedules/nightly")).json()["data"] == made
+    assert schedule["next_at"].endswith("Z")
+    assert schedule["job"] == {"kind": "work", "payload": {"n": 1}, "priority": 7}
+    assert (await operator.get("/api/schedules/nightly")).json()["data"] == schedule
     await operator.put("/api/schedules/nightly", json=NIGHTLY | {"enabled": False})
     [listed] = (await operator.get("/api/schedules")).json()["data"]
     assert (listed["name"], listed["enabled"]) == ("nightly", False)

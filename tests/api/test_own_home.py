@@ -10,7 +10,7 @@ import pytest
 
 from penstock.sources.home import OwnHome
 from tests.api.answers import error
-from tests.api.desk import Desk, said, sitting
+from tests.api.desk import Desk, data_of, sitting
 from tests.graphs.stand import postgres
 
 if TYPE_CHECKING:
@@ -61,9 +61,9 @@ async def test_no_role_adds_or_changes_a_source_to_a_place_of_our_own(
         error(await desk.oz.post(path, json=body), 422, "VALIDATION_FAILED")
     (tmp_path / "data").mkdir()
     body = {"name": "data", "type": "duckdb", "config": {"directory": str(tmp_path / "data")}}
-    made = said(await desk.ada.post("/api/data-sources", json=body), 201)["id"]
+    source_id = data_of(await desk.ada.post("/api/data-sources", json=body), 201)["id"]
     moved = await desk.ada.put(
-        f"/api/data-sources/{made}", json={"config": {"directory": str(tmp_path / "home")}}
+        f"/api/data-sources/{source_id}", json={"config": {"directory": str(tmp_path / "home")}}
     )
     error(moved, 422, "VALIDATION_FAILED")
 
@@ -73,7 +73,7 @@ async def test_a_source_that_was_written_before_is_refused_when_it_is_used(
 ) -> None:
     (tmp_path / "data").mkdir()
     body = {"name": "data", "type": "duckdb", "config": {"directory": str(tmp_path / "data")}}
-    source = said(await desk.ada.post("/api/data-sources", json=body), 201)["id"]
+    source = data_of(await desk.ada.post("/api/data-sources", json=body), 201)["id"]
     for kind, config in places(desk, tmp_path / "home"):
         await desk.sql(
             "UPDATE penstock.data_source SET type = $2, config = $3 WHERE data_source_id = $1",

@@ -1,4 +1,4 @@
-"""Workers that wait are noted as present by the control plane, and hardly beat themselves."""
+"""Waiting workers count as present without sending heartbeats."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from penstock.jobs.http_store import HttpJobStore
 from penstock.jobs.kinds import Kinds
 from penstock.jobs.model import Registration
 from penstock.worker import Handlers, Worker, heartbeat
-from penstock.worker.attempt import Held
+from penstock.worker.attempt import HeldAttempts
 from penstock.worker.heartbeat import Heartbeat
 from penstock.worker.metrics import WorkerMetrics
 from tests.api.plane import POLICIES, SERVICE
@@ -27,7 +27,10 @@ if TYPE_CHECKING:
 
     from penstock.api.services import Services
 
-SEEN = "SELECT seen_at > statement_timestamp() - interval '1 minute' FROM penstock.worker WHERE name = $1"
+SEEN = (
+    "SELECT seen_at > statement_timestamp() - interval '1 minute'"
+    " FROM penstock.worker WHERE name = $1"
+)
 
 
 def registration(name: str) -> Registration:
@@ -64,8 +67,8 @@ async def test_workers_that_wait_are_present_without_heartbeats(url: str, databa
     connection = await asyncpg.connect(database)
     async with HttpJobStore(url, SERVICE) as store:
         first, second, gone = (registration(name) for name in ("first", "second", "gone"))
-        for each in (first, second, gone):
-            await store.register(each)
+        for worker in (first, second, gone):
+            await store.register(worker)
         await connection.execute("UPDATE penstock.worker SET seen_at = seen_at - interval '1 hour'")
         async with waiting(store, first), waiting(store, second):
             await eventually(connection, "first")
@@ -105,7 +108,7 @@ async def test_an_idle_worker_whose_name_is_taken_hears_of_it(url: str, parts: S
         )
 
     async def first_waits() -> bool:
-        return parts.store.bell.waiting > 0
+        return parts.store.notifier.waiting > 0
 
     async def first_hears() -> bool:
         return first.superseded
@@ -125,7 +128,7 @@ async def test_a_worker_hardly_beats_while_its_long_poll_waits(url: str) -> None
     me = registration("idle")
     is_waiting = False
     beats = Heartbeat(
-        Held(),
+        HeldAttempts(),
         WorkerMetrics(),
         registration=me,
         is_waiting=lambda: is_waiting,

@@ -1,5 +1,4 @@
-"""A recipe tried on real rows, rules learnt from what people matched, and evidence that is read in
-pieces."""
+"""Recipe previews, rule suggestions from manual matches, and paged evidence."""
 
 from __future__ import annotations
 
@@ -30,8 +29,8 @@ if TYPE_CHECKING:
 async def tried(me: httpx2.AsyncClient, **body: Any) -> dict[str, Any]:  # noqa: F811
     answer = await me.post("/api/recipes/preview", json=body)
     assert answer.status_code == 200, answer.text
-    found: dict[str, Any] = answer.json()["data"]
-    return found
+    preview: dict[str, Any] = answer.json()["data"]
+    return preview
 
 
 async def test_a_preview_shows_matches_and_breaks_and_leaves_nothing(

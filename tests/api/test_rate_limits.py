@@ -1,4 +1,4 @@
-"""How often users and addresses may call, and fail to sign in."""
+"""Rate limits of users and addresses, and of failed logins."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_after_too_many_wrong_credentials_only_those_that_were_right_lately_are_
     for number in range(3):
         limits.check_login(FAR, f"wrong {number}")
         limits.login_failed(FAR)
-    with pytest.raises(RateLimited, match="Too many wrong credentials") as refused:
+    with pytest.raises(RateLimited, match="Too many failed logins") as refused:
         limits.check_login(FAR, "wrong 4")
     assert refused.value.details["retry_after_seconds"] == 20
     limits.check_login(FAR, "right")

@@ -1,5 +1,6 @@
-"""What people get wrong, and what they get back: a sentence that names it, or the right result;
-never a wrong count."""
+"""Invalid input to reconciliation gives an error message that names the problem, or
+the right result; never a wrong count.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +29,10 @@ from tests.graphs.stand import (
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-LEFT = b"id,ref,amount,currency,day\n1,A,10.00,EUR,2024-01-01\n2,B,20.00,EUR,2024-01-02\n3,,30.00,JPY,2024-02-03\n"
+LEFT = (
+    b"id,ref,amount,currency,day\n"
+    b"1,A,10.00,EUR,2024-01-01\n2,B,20.00,EUR,2024-01-02\n3,,30.00,JPY,2024-02-03\n"
+)
 RIGHT = b"id,ref,amount,currency,day\n1,A,10.00,EUR,2024-01-01\n2,B,20.00,JPY,2024-01-02\n"
 KEY = {"left": "ref", "op": "eq", "right": "ref"}
 AMOUNT = {"left": "amount", "op": "tolerance", "right": "amount", "absolute": 0}
@@ -72,10 +76,10 @@ async def ledger(stand: Stand, lasting_warehouse: str) -> str:
         )
     config = postgres(lasting_warehouse)
     secrets = postgres_secrets(lasting_warehouse)
-    made = await stand.graphs.sources.add(
+    source = await stand.graphs.sources.add(
         name="db", kind="postgres", owner="me", config=config, secrets=secrets
     )
-    return made.name
+    return source.name
 
 
 def refused(answer: httpx2.Response, status: int = 422) -> str:
@@ -107,8 +111,8 @@ async def test_what_cannot_be_kept_is_refused_by_its_field(
         ("POST", "/api/runs/1/cancel", {"reason": nul}),
     ]
     for method, path, body in bodies:
-        said = refused(await me.request(method, path, json=body))
-        assert "NUL character" in said or "64 bits" in said, (path, body, said)
+        message = refused(await me.request(method, path, json=body))
+        assert "NUL character" in message or "64 bits" in message, (path, body, message)
 
 
 async def test_one_answer_tells_what_is_wrong_with_the_form_the_sources_the_columns_and_the_sql(
@@ -119,10 +123,10 @@ async def test_one_answer_tells_what_is_wrong_with_the_form_the_sources_the_colu
             "/api/recipes/validate", json={"recipe": {"name": "x", "sources": sources, **parts}}
         )
         assert answer.status_code == 200, answer.text
-        found = answer.json()["data"]
-        assert found["valid"] is all(fault["severity"] != "error" for fault in found["faults"])
-        assert all(fault["message"] and fault["suggestion"] for fault in found["faults"])
-        return {fault["path"]: fault for fault in found["faults"]}
+        report = answer.json()["data"]
+        assert report["valid"] is all(fault["severity"] != "error" for fault in report["faults"])
+        assert all(fault["message"] and fault["suggestion"] for fault in report["faults"])
+        return {fault["path"]: fault for fault in report["faults"]}
 
     away = {
         "left": sources["left"],
@@ -132,13 +136,13 @@ async def test_one_answer_tells_what_is_wrong_with_the_form_the_sources_the_colu
         {"left": "reff", "op": "eq", "right": "ref"},
         {"left": "amount", "op": "near", "right": "amount"},
     ]
-    found = await faults(
+    by_path = await faults(
         sources=away,
         rules=[{"name": "r", "conditions": conditions}],
         match_sql="DROP TABLE x",
         oops=1,
     )
-    assert found.keys() == {
+    assert by_path.keys() == {
         "oops",
         "sources.right",
         "rules.0.conditions.0.left",
@@ -152,7 +156,8 @@ async def test_one_answer_tells_what_is_wrong_with_the_form_the_sources_the_colu
     )
     assert "nope" in (await faults(match_sql=f"{select} l.nope = r.ref"))["match_sql"]["message"]
     unnamed = await faults(
-        match_sql="SELECT l.id AS one, r.id AS other FROM left_src l JOIN right_src r ON l.ref = r.ref"
+        match_sql="SELECT l.id AS one, r.id AS other"
+        " FROM left_src l JOIN right_src r ON l.ref = r.ref"
     )
     assert "left key id" in unnamed["match_sql"]["message"]
     assert "left_id" in unnamed["match_sql"]["suggestion"]
@@ -172,12 +177,12 @@ async def test_a_recipe_that_asks_for_another_engine_is_explained_in_its_words(
 ) -> None:
     window = {"left": "day", "op": "date_window", "right": "day", "days": 1}
     asked = recipe(sources, rules=[{"name": "r", "conditions": [KEY, window]}])
-    said = {}
+    statements = {}
     for engine in ("duckdb", "datafusion"):
         answer = await me.post("/api/recipes/explain", json={"recipe": {**asked, "engine": engine}})
         assert answer.status_code == 200, answer.text
-        said[engine] = answer.json()["data"][0]["sql"]
-    assert said["duckdb"] != said["datafusion"]
+        statements[engine] = answer.json()["data"][0]["sql"]
+    assert statements["duckdb"] != statements["datafusion"]
     unknown = await me.post("/api/recipes/explain", json={"recipe": {**asked, "engine": "spark"}})
     assert "RECIPE_INVALID engine: There is no engine 'spark'." in refused(unknown)
 
@@ -221,7 +226,7 @@ async def test_a_key_of_another_width_names_nobody_and_is_refused(
     wrong: list[list[str]] = [["\x00"], [], ["1"] * 9, ["x" * 501]]
     for key in wrong:
         refused(await me.put(f"{path}/items", json={**note, "key": key}))
-    assert "nothing to note" in refused(
+    assert "Empty note" in refused(
         await me.put(f"{path}/items", json={"side": "right", "key": ["1"]})
     )
     longest = {"side": "right", "key": ["x" * 500], "comment": "y" * 2000}
@@ -327,8 +332,8 @@ async def test_every_filter_means_the_same_to_a_database_to_files_and_to_an_uplo
             asked = {"table": "ledger", "filters": [scope]}
             answer = await me.post(f"/api/sources/{alias}/load-scoped", json=asked)
             assert answer.status_code == 200, (alias, scope, answer.text)
-            found = {int(row["id"]) for row in answer.json()["data"]["rows"]}
-            assert found == expected, (alias, scope)
+            row_ids = {int(row["id"]) for row in answer.json()["data"]["rows"]}
+            assert row_ids == expected, (alias, scope)
     for scope, expected in SCOPES[2:8]:
         side = {"upload": uploaded, "primary_key": "id", "filters": [scope]}
         seen = await me.post(
@@ -402,8 +407,8 @@ async def test_booleans_moments_and_every_type_of_parameter_are_filtered_by(
     assert await ids(since="2024-01-01", even=False) == 0
     assert "Parameter since is missing" in refused(await ids())
     for wrong in ({"since": 5}, {"even": "yes"}, {"most": "a lot"}, {"most": True}, {"ref": 7}):
-        given = {"since": "2024-01-01", **wrong}
-        assert "Parameter" in refused(await ids(**given))
+        sent = {"since": "2024-01-01", **wrong}
+        assert "Parameter" in refused(await ids(**sent))
 
 
 # sources
@@ -482,7 +487,10 @@ async def test_an_upload_may_be_so_large_and_no_larger(
     """The size is refused as soon as it is announced; a name that is refused shows that the size
     was not."""
     reader, writer = await asyncio.open_connection(me.base_url.host, me.base_url.port)
-    head = f"POST /api/uploads HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer operator\r\nContent-Length: {1024**3 + over}"
+    head = (
+        "POST /api/uploads HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer operator\r\n"
+        f"Content-Length: {1024**3 + over}"
+    )
     writer.write(f"{head}\r\n\r\n".encode())
     async with asyncio.timeout(30):
         assert (await reader.readline()).split()[1] == status
@@ -546,15 +554,16 @@ async def test_bad_records_end_a_run_with_a_sentence_or_in_the_right_counts(
 
     def left(name: str) -> dict[str, Any]:
         assert ended[name]["status"] == "completed", ended[name]["error"]
-        found: dict[str, Any] = ended[name]["totals"]["left"]
-        return found
+        totals: dict[str, Any] = ended[name]["totals"]["left"]
+        return totals
 
     assert "sources.left.primary_key: There is no column 'invoice'" in failed("no key column")
-    said = failed("text for numbers")
+    message = failed("text for numbers")
     assert (
-        "RECONCILE_BAD_VALUE Column amount of the left side has 2 values that are no number" in said
+        "RECONCILE_BAD_VALUE Column amount of the left side has 2 values that are no number"
+        in message
     )
-    assert "'12,50'" in said
+    assert "'12,50'" in message
     assert "RECONCILE_TOO_MANY Rule 'same' multiplies rows" in failed("rows multiplied")
     keys = left("keys twice and null")
     assert (keys["rows"], keys["matched"], keys["null_keys"], keys["reasons"]) == (

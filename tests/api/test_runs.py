@@ -88,26 +88,26 @@ async def start(me: httpx2.AsyncClient, **body: Any) -> dict[str, Any]:
     answer = await me.post("/api/runs", json=body)
     assert answer.status_code == 202, answer.text
     assert answer.headers["Location"] == f"/api/runs/{answer.json()['data']['run_id']}"
-    found: dict[str, Any] = answer.json()["data"]
-    return found
+    run: dict[str, Any] = answer.json()["data"]
+    return run
 
 
 async def over(me: httpx2.AsyncClient, run: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    latest: dict[str, Any] = {}
 
     async def is_it() -> bool:
-        found.update((await me.get(f"/api/runs/{run['run_id']}")).json()["data"])
-        return found["status"] in ("completed", "failed", "cancelled")
+        latest.update((await me.get(f"/api/runs/{run['run_id']}")).json()["data"])
+        return latest["status"] in ("completed", "failed", "cancelled")
 
     await until(is_it)
-    return found
+    return latest
 
 
 async def rows(me: httpx2.AsyncClient, run: dict[str, Any], table: str) -> list[dict[str, Any]]:
     answer = await me.get(f"/api/runs/{run['run_id']}/evidence/{table}")
     assert answer.status_code == 200, answer.text
-    found: list[dict[str, Any]] = answer.json()
-    return found
+    records: list[dict[str, Any]] = answer.json()
+    return records
 
 
 async def test_two_uploads_become_evidence_in_every_form(
@@ -219,15 +219,15 @@ async def test_every_fault_is_told_at_once_against_the_real_columns(me: httpx2.A
     sources["left"]["primary_key"] = ["invoice"]
     rules = [{"name": "r", "conditions": [{"left": "reff", "op": "eq", "right": "ref"}]}]
     body = {"recipe": {"name": "x", "sources": sources, "rules": rules}}
-    said = (await me.post("/api/recipes/validate", json=body)).json()["data"]
-    assert not said["valid"]
-    assert {fault["path"] for fault in said["faults"]} == {
+    report = (await me.post("/api/recipes/validate", json=body)).json()["data"]
+    assert not report["valid"]
+    assert {fault["path"] for fault in report["faults"]} == {
         "sources.left.primary_key",
         "rules.0.conditions.0.left",
     }
     body["recipe"]["sources"]["right"] = {"source": "nowhere", "table": "t", "primary_key": "id"}
-    said = (await me.post("/api/recipes/validate", json=body)).json()["data"]
-    assert "nowhere" in said["faults"][0]["message"]
+    report = (await me.post("/api/recipes/validate", json=body)).json()["data"]
+    assert "nowhere" in report["faults"][0]["message"]
 
 
 async def test_a_run_whose_columns_are_missing_fails_with_a_sentence(
@@ -245,7 +245,8 @@ async def test_a_run_whose_columns_are_missing_fails_with_a_sentence(
 async def fill(dsn: str, count: int) -> None:
     async with connected(dsn) as connection:
         await connection.execute(
-            "CREATE TABLE invoices AS SELECT i AS id, 'R' || i AS ref, (i % 1000)::numeric(12,2) AS amount,"
+            "CREATE TABLE invoices AS"
+            " SELECT i AS id, 'R' || i AS ref, (i % 1000)::numeric(12,2) AS amount,"
             f" '2024-01-01'::date + (i % 28) AS day FROM generate_series(1, {count}) AS i"
         )
         await connection.execute(
@@ -394,9 +395,9 @@ async def test_rows_of_a_source_can_be_looked_at(
         "config": postgres(warehouse),
         "credentials": postgres_secrets(warehouse),
     }
-    made = await me.post("/api/sources", json={"alias": "db", **source})
-    assert made.status_code == 201, made.text
-    assert made.json()["data"]["connected"] is True
+    response = await me.post("/api/sources", json={"alias": "db", **source})
+    assert response.status_code == 201, response.text
+    assert response.json()["data"]["connected"] is True
     assert [s["alias"] for s in (await me.get("/api/sources")).json()["data"]] == ["db"]
     seen = (
         await me.get("/api/sources/db/preview", params={"table": "invoices", "limit": 3})
@@ -555,10 +556,10 @@ async def test_a_file_is_read_whatever_its_delimiter_and_encoding_or_refused(
     me: httpx2.AsyncClient,
 ) -> None:
     for name, data, more, columns in CSVS:
-        made = await me.post("/api/uploads", params={"name": name, **more}, content=data)
-        assert made.status_code == 201, made.text
-        found = made.json()["data"]
-        assert ([column["name"] for column in found["columns"]], found["rows"]) == (columns, 1)
+        response = await me.post("/api/uploads", params={"name": name, **more}, content=data)
+        assert response.status_code == 201, response.text
+        upload = response.json()["data"]
+        assert ([column["name"] for column in upload["columns"]], upload["rows"]) == (columns, 1)
     for name, data in BROKEN:
         refused = await me.post("/api/uploads", params={"name": name}, content=data)
         assert refused.status_code == 422, refused.text
@@ -570,8 +571,10 @@ async def test_a_sheet_is_an_upload_with_types(me: httpx2.AsyncClient, tmp_path:
         sheet = book.add_worksheet()
         for number, row in enumerate([["id", "amount", "ref"], [1, 1.5, "A"], [2, 2.5, 7]]):
             sheet.write_row(number, 0, row)
-    made = await me.post("/api/uploads", params={"name": "book.xlsx"}, content=place.read_bytes())
-    assert [column["type"] for column in made.json()["data"]["columns"]] == [
+    response = await me.post(
+        "/api/uploads", params={"name": "book.xlsx"}, content=place.read_bytes()
+    )
+    assert [column["type"] for column in response.json()["data"]["columns"]] == [
         "int64",
         "double",
         "string",
@@ -589,8 +592,8 @@ async def test_decisions_and_open_items_live_from_run_to_run(
             first["run_id"]
         ] * 4
         pair = {"kind": "match", "left_key": ["3"], "right_key": ["4"], "comment": "same customer"}
-        made = await me.post("/api/recipes/monthly/decisions", json=pair)
-        assert made.status_code == 201, made.text
+        response = await me.post("/api/recipes/monthly/decisions", json=pair)
+        assert response.status_code == 201, response.text
         assert (await me.post("/api/recipes/monthly/decisions", json=pair)).status_code == 409
         note = {"side": "left", "key": ["2"], "label": "dispute", "assignee": "ann"}
         assert (await me.put("/api/recipes/monthly/items", json=note)).status_code == 200
@@ -611,7 +614,7 @@ async def test_decisions_and_open_items_live_from_run_to_run(
         "data"
     ]
     assert (noted["key"], noted["label"]) == (["2"], "dispute")
-    decision = made.json()["data"]["decision_id"]
+    decision = response.json()["data"]["decision_id"]
     assert (await me.delete(f"/api/recipes/monthly/decisions/{decision}")).status_code == 200
     assert (await me.get("/api/recipes/monthly/decisions")).json()["data"] == []
     audited = (await me.get("/api/audit")).json()["data"]
@@ -774,9 +777,9 @@ async def test_rules_are_suggested_and_a_recipe_runs_by_the_clock(
     stand: Stand, me: httpx2.AsyncClient
 ) -> None:
     sources = await two(me)
-    said = await me.post("/api/recipes/suggest", json=sources)
-    assert said.status_code == 200, said.text
-    rules = said.json()["data"]["rules"]
+    response = await me.post("/api/recipes/suggest", json=sources)
+    assert response.status_code == 200, response.text
+    rules = response.json()["data"]["rules"]
     assert rules[0]["conditions"][0]["op"] == "eq"
     recipe = {"recipe_id": "daily", "name": "daily", "sources": sources, "rules": RULES}
     assert (await me.post("/api/recipes", json={"recipe": recipe})).status_code == 201

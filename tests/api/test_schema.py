@@ -1,4 +1,4 @@
-"""The description of the API, and whether the API keeps to it whoever asks."""
+"""The OpenAPI description, and whether responses conform to it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ def identities(keys: dict[str, str]) -> dict[str, list[str]]:
         "admin": [*_shows(keys["admin"]), *PUBLIC, *_phases("fuzzing")],
         "ops": [*_shows(keys["ops"]), *PUBLIC, *_phases("coverage")],
         "service": [
-            *_shows(SERVICE), "-H", "X-Component: worker", "--include-path-regex", "internal", *_phases("coverage"),
+            *_shows(SERVICE), "-H", "X-Component: worker", "--include-path-regex", "internal",
+            *_phases("coverage"),
         ],
         "anonymous": _phases("examples"),
     }  # fmt: skip

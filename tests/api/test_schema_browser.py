@@ -1,4 +1,4 @@
-"""What the sources said of themselves, kept and searched."""
+"""The schema browser: cached catalogs, schemas, tables and columns."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def warehouse(folder: Path, *statements: str) -> dict[str, str]:
 
 async def add(parts: Services, name: str, config: dict[str, str]) -> int:
     assert parts.sources is not None
-    made = await parts.sources.records.add(
+    source = await parts.sources.records.add(
         name=name, kind="duckdb", owner="ann", config=config, secrets={}
     )
-    return made.data_source_id
+    return source.data_source_id
 
 
 @pytest.fixture
@@ -56,8 +56,8 @@ async def filled(parts: Services, tmp_path: Path) -> int:
 async def listed(caller: httpx2.AsyncClient, path: str, **params: Any) -> list[dict[str, Any]]:
     answer = await caller.get(f"{SCHEMA}/{path}", params=params)
     assert answer.status_code == 200, answer.text
-    found: list[dict[str, Any]] = answer.json()["data"]
-    return found
+    rows: list[dict[str, Any]] = answer.json()["data"]
+    return rows
 
 
 async def test_catalogs_are_walked_down_to_their_columns(

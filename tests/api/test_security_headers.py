@@ -1,4 +1,4 @@
-"""Whatever a control plane answers, and to whom, tells browsers what they may not do with it."""
+"""Every response has the security headers."""
 
 from __future__ import annotations
 

@@ -34,7 +34,10 @@ if TYPE_CHECKING:
     from penstock.kit.db import Tx
     from penstock.kit.postgres import Cluster
 
-CODE = "import sys; from penstock.kit import config; from penstock.wiring import control_plane; sys.exit(control_plane.serve(config.load()))"
+CODE = (
+    "import sys; from penstock.kit import config; from penstock.wiring import control_plane;"
+    " sys.exit(control_plane.serve(config.load()))"
+)
 
 
 @asynccontextmanager
@@ -46,7 +49,7 @@ async def process(dsn: str, port: int, home: Path) -> AsyncIterator[Process]:
         "PENSTOCK_PORT": str(port),
         "PENSTOCK_SERVICE_TOKEN": SERVICE,
         "PENSTOCK_OPERATOR_TOKEN": OPERATOR,
-        "PENSTOCK_FAILED_LOGINS_PER_MINUTE": "0",  # what is sent wrong on purpose is to be refused as wrong
+        "PENSTOCK_FAILED_LOGINS_PER_MINUTE": "0",  # wrong credentials must be 401, not 429
         "PENSTOCK_SECRET_KEY": new_key(),
     }
     started = await asyncio.create_subprocess_exec(

@@ -15,7 +15,7 @@ import pytest
 from penstock.accounts.role import Role
 from penstock.storage.manifest import read_manifest
 from tests.api.answers import error
-from tests.api.desk import said
+from tests.api.desk import data_of
 from tests.api.test_mappings import BOUGHT, CUSTOMER
 from tests.graphs.stand import Stand, connected, settings, shop, standing, until
 
@@ -24,9 +24,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FIELDS = {
-    "id", "mapping_id", "mapping_version", "owner_username", "name", "description", "status", "gcs_path", "size_bytes",
-    "node_counts", "edge_counts", "progress", "error_message", "failed_step", "created_at", "updated_at", "ready_at",
-    "expires_at", "ttl", "inactivity_timeout", "last_used_at",
+    "id", "mapping_id", "mapping_version", "owner_username", "name", "description", "status",
+    "gcs_path", "size_bytes", "node_counts", "edge_counts", "progress", "error_message",
+    "failed_step", "created_at", "updated_at", "ready_at", "expires_at", "ttl",
+    "inactivity_timeout", "last_used_at",
 }  # fmt: skip
 BLOCKING = ("waiting_for_snapshot", "starting", "running", "suspended", "resuming")
 
@@ -48,24 +49,25 @@ class Shop:
             "node_definitions": [CUSTOMER],
             "edge_definitions": [BOUGHT],
         } | changes
-        number: int = said(await self.ann.post("/api/mappings", json=body), 201)["id"]
+        number: int = data_of(await self.ann.post("/api/mappings", json=body), 201)["id"]
         return number
 
     async def snapshot(self, mapping_id: int, **changes: Any) -> dict[str, Any]:
         body = {"mapping_id": mapping_id, "name": "s"} | changes
-        found: dict[str, Any] = said(await self.ann.post("/api/snapshots", json=body), 201)
-        return found
+        created: dict[str, Any] = data_of(await self.ann.post("/api/snapshots", json=body), 201)
+        return created
 
     async def get(self, snapshot: dict[str, Any], tail: str = "") -> dict[str, Any]:
-        found: dict[str, Any] = said(await self.ben.get(f"/api/snapshots/{snapshot['id']}{tail}"))
-        return found
+        body: dict[str, Any] = data_of(await self.ben.get(f"/api/snapshots/{snapshot['id']}{tail}"))
+        return body
 
     async def instance(self, snapshot_id: int, status: str) -> int:
         async with connected(self.dsn) as connection:
             number: int = await connection.fetchval(
-                "INSERT INTO penstock.instance (snapshot_id, owner_username, wrapper_type, name, status, url_slug,"
-                " place, cpu_cores, memory_gb) VALUES"
-                " ($1, 'ben', 'ladybug', 'i', $2, gen_random_uuid(), 'nowhere', 1, 2) RETURNING instance_id",
+                "INSERT INTO penstock.instance (snapshot_id, owner_username, wrapper_type, name,"
+                " status, url_slug, place, cpu_cores, memory_gb) VALUES"
+                " ($1, 'ben', 'ladybug', 'i', $2, gen_random_uuid(), 'nowhere', 1, 2)"
+                " RETURNING instance_id",
                 snapshot_id,
                 status,
             )
@@ -82,10 +84,10 @@ async def place(database: str, tmp_path: Path) -> AsyncIterator[Shop]:
         records, people = stand.graphs.sources, stand.parts.people
         assert people is not None
         await people.users.provide("ada", role=Role.ADMIN, email=None, display_name=None)
-        made = await records.add(
+        source = await records.add(
             name="shop", kind="duckdb", owner="ada", config=shop(tmp_path), secrets={}
         )
-        await records.make_default(made.data_source_id)
+        await records.make_default(source.data_source_id)
         clients = {
             name: await stack.enter_async_context(
                 httpx2.AsyncClient(
@@ -101,39 +103,39 @@ async def test_a_snapshot_of_a_mapping_becomes_ready_with_counts_files_and_manif
     place: Shop,
 ) -> None:
     mapping_id = await place.mapping()
-    made = await place.snapshot(mapping_id, description="d", ttl="P1D")
-    assert set(made) == FIELDS
-    assert (made["status"], made["mapping_version"], made["owner_username"]) == (
+    snapshot = await place.snapshot(mapping_id, description="d", ttl="P1D")
+    assert set(snapshot) == FIELDS
+    assert (snapshot["status"], snapshot["mapping_version"], snapshot["owner_username"]) == (
         "creating",
         1,
         "ann",
     )
-    assert made["progress"] == {
+    assert snapshot["progress"] == {
         "phase": "exporting",
         "jobs_total": 2,
         "jobs_completed": 0,
         "progress_percent": 0,
     }
-    waiting = await place.get(made, "/progress")
+    waiting = await place.get(snapshot, "/progress")
     assert (waiting["phase"], waiting["jobs_total"], waiting["jobs_pending"]) == ("exporting", 2, 2)
     async with place.stand.working():
-        await place.stand.ready(made["id"])
-    ready = await place.get(made)
+        await place.stand.ready(snapshot["id"])
+    ready = await place.get(snapshot)
     assert (ready["status"], ready["node_counts"]) == ("ready", {"Customer": 1000})
     assert (ready["edge_counts"], ready["progress"]["progress_percent"]) == (
         {"BOUGHT_WITH": 3000},
         100,
     )
     assert (ready["size_bytes"] > 0, ready["ready_at"] is not None) == (True, True)
-    prefix = f"ann/{mapping_id}/v1/{made['id']}/"
+    prefix = f"ann/{mapping_id}/v1/{snapshot['id']}/"
     assert ready["gcs_path"] == f"{place.stand.settings.storage_root}/{prefix}"
     assert ready["gcs_path"].startswith("file:///")
     manifest = await read_manifest(place.stand.store, prefix)
     assert set(manifest.entities) == {"nodes/Customer", "edges/BOUGHT_WITH"}
-    progress = await place.get(made, "/progress")
+    progress = await place.get(snapshot, "/progress")
     assert set(progress) == {
-        "phase", "jobs_total", "jobs_pending", "jobs_claimed", "jobs_submitted", "jobs_completed", "jobs_failed",
-        "progress_percent", "jobs",
+        "phase", "jobs_total", "jobs_pending", "jobs_claimed", "jobs_submitted", "jobs_completed",
+        "jobs_failed", "progress_percent", "jobs",
     }  # fmt: skip
     assert (progress["phase"], progress["jobs_completed"], progress["progress_percent"]) == (
         "ready",
@@ -157,11 +159,11 @@ async def test_a_snapshot_of_a_mapping_becomes_ready_with_counts_files_and_manif
         "completed",
         1000,
     )
-    listed = said(await place.ben.get(f"/api/mappings/{mapping_id}/snapshots"))
+    listed = data_of(await place.ben.get(f"/api/mappings/{mapping_id}/snapshots"))
     assert listed == [ready]
-    assert said(await place.ben.get(f"/api/mappings/{mapping_id}"))["snapshot_count"] == 1
+    assert data_of(await place.ben.get(f"/api/mappings/{mapping_id}"))["snapshot_count"] == 1
     for path in ("retry", "cancel"):
-        answer = await place.ann.post(f"/api/snapshots/{made['id']}/{path}")
+        answer = await place.ann.post(f"/api/snapshots/{snapshot['id']}/{path}")
         error(answer, 409, "INVALID_STATE_TRANSITION")
 
 
@@ -171,50 +173,52 @@ async def test_a_retry_exports_only_what_did_not_complete(place: Shop) -> None:
         "sql": "SELECT CAST(name AS BIGINT) AS id FROM customers",
         "properties": [],
     }
-    made = await place.snapshot(
+    snapshot = await place.snapshot(
         await place.mapping(node_definitions=[CUSTOMER, numbered], edge_definitions=[])
     )
     async with place.stand.working():
-        await place.stand.failed(made["id"])
-        failed = await place.get(made)
+        await place.stand.failed(snapshot["id"])
+        failed = await place.get(snapshot)
         assert (failed["status"], failed["failed_step"]) == ("failed", "Numbered")
         assert failed["error_message"].startswith("Node Numbered")
         assert failed["node_counts"] == {"Customer": 1000}
-        before = (await place.get(made, "/progress"))["jobs"]
+        before = (await place.get(snapshot, "/progress"))["jobs"]
         assert [job["status"] for job in before] == ["completed", "failed"]
-        error(await place.ben.post(f"/api/snapshots/{made['id']}/retry"), 403, "PERMISSION_DENIED")
+        error(
+            await place.ben.post(f"/api/snapshots/{snapshot['id']}/retry"), 403, "PERMISSION_DENIED"
+        )
         with duckdb.connect(str(place.folder / "shop.duckdb")) as db:
             db.execute("UPDATE customers SET name = id")
-        again = said(await place.ann.post(f"/api/snapshots/{made['id']}/retry"))
+        again = data_of(await place.ann.post(f"/api/snapshots/{snapshot['id']}/retry"))
         assert (again["status"], again["error_message"], again["progress"]["jobs_completed"]) == (
             "creating",
             None,
             1,
         )
-        await place.stand.ready(made["id"])
-    after = (await place.get(made, "/progress"))["jobs"]
+        await place.stand.ready(snapshot["id"])
+    after = (await place.get(snapshot, "/progress"))["jobs"]
     assert after[0]["id"] == before[0]["id"]
     assert after[1]["id"] != before[1]["id"]
-    assert (await place.get(made))["node_counts"] == {"Customer": 1000, "Numbered": 1000}
+    assert (await place.get(snapshot))["node_counts"] == {"Customer": 1000, "Numbered": 1000}
 
 
 async def test_a_cancelled_snapshot_is_over_and_its_jobs_with_it(place: Shop) -> None:
-    made = await place.snapshot(await place.mapping())
-    path = f"/api/snapshots/{made['id']}"
+    snapshot = await place.snapshot(await place.mapping())
+    path = f"/api/snapshots/{snapshot['id']}"
     error(await place.ben.post(f"{path}/cancel"), 403, "PERMISSION_DENIED")
-    cancelled = said(await place.ann.post(f"{path}/cancel"))
+    cancelled = data_of(await place.ann.post(f"{path}/cancel"))
     assert (cancelled["status"], cancelled["error_message"]) == ("cancelled", "Cancelled by ann.")
     assert await place.stand.parts.store.claim("w", ["export"], 10) == []
     for step in ("cancel", "retry"):
         error(await place.ann.post(f"{path}/{step}"), 409, "INVALID_STATE_TRANSITION")
-    said(await place.ann.delete(path))
+    data_of(await place.ann.delete(path))
 
 
 async def test_a_snapshot_that_is_being_made_is_cancelled_when_it_is_deleted(place: Shop) -> None:
-    made = await place.snapshot(await place.mapping())
-    error(await place.ben.delete(f"/api/snapshots/{made['id']}"), 403, "PERMISSION_DENIED")
-    said(await place.ada.delete(f"/api/snapshots/{made['id']}"))
-    error(await place.ann.get(f"/api/snapshots/{made['id']}"), 404, "RESOURCE_NOT_FOUND")
+    snapshot = await place.snapshot(await place.mapping())
+    error(await place.ben.delete(f"/api/snapshots/{snapshot['id']}"), 403, "PERMISSION_DENIED")
+    data_of(await place.ada.delete(f"/api/snapshots/{snapshot['id']}"))
+    error(await place.ann.get(f"/api/snapshots/{snapshot['id']}"), 404, "RESOURCE_NOT_FOUND")
     assert await place.stand.parts.store.claim("w", ["export"], 10) == []
 
 
@@ -222,13 +226,13 @@ async def test_a_snapshot_stays_while_an_instance_needs_it_and_then_goes_with_it
     place: Shop,
 ) -> None:
     mapping_id = await place.mapping()
-    made = await place.snapshot(mapping_id)
-    path = f"/api/snapshots/{made['id']}"
+    snapshot = await place.snapshot(mapping_id)
+    path = f"/api/snapshots/{snapshot['id']}"
     async with place.stand.working():
-        await place.stand.ready(made["id"])
+        await place.stand.ready(snapshot["id"])
         assert await place.stand.files()
         for status in BLOCKING:
-            needing = await place.instance(made["id"], status)
+            needing = await place.instance(snapshot["id"], status)
             refused = error(await place.ann.delete(path), 409, "DEPENDENCY_EXISTS")
             assert refused["details"]["instance_count"] == 1
             assert refused["details"]["instances"] == [
@@ -236,33 +240,33 @@ async def test_a_snapshot_stays_while_an_instance_needs_it_and_then_goes_with_it
             ]
             await place.execute("DELETE FROM penstock.instance")
         for status in ("stopping", "failed"):
-            await place.instance(made["id"], status)
+            await place.instance(snapshot["id"], status)
         await place.ben.post(
-            "/api/favorites", json={"resource_type": "snapshot", "resource_id": made["id"]}
+            "/api/favorites", json={"resource_type": "snapshot", "resource_id": snapshot["id"]}
         )
         error(await place.ann.delete(f"/api/mappings/{mapping_id}"), 409, "DEPENDENCY_EXISTS")
-        said(await place.ann.delete(path))
+        data_of(await place.ann.delete(path))
         error(await place.ann.get(path), 404, "RESOURCE_NOT_FOUND")
-        assert said(await place.ben.get("/api/favorites")) == []
+        assert data_of(await place.ben.get("/api/favorites")) == []
 
         async def erased() -> bool:
             return not await place.stand.files()
 
         await until(erased)
-    said(await place.ann.delete(f"/api/mappings/{mapping_id}"))
+    data_of(await place.ann.delete(f"/api/mappings/{mapping_id}"))
 
 
 async def test_a_snapshot_that_somebody_is_about_to_use_is_not_deleted_under_them(
     place: Shop,
 ) -> None:
     mapping_id = await place.mapping()
-    made = await place.snapshot(mapping_id)
+    snapshot = await place.snapshot(mapping_id)
     await place.execute("UPDATE penstock.snapshot SET status = 'ready'")
     graphs = place.stand.graphs
     async with graphs.mapped._db.transaction() as tx:
-        found = await graphs.mapped.find_reusable(tx, mapping_id, 1, 1, timedelta(hours=1))
-        assert found is not None
-        deleting = asyncio.create_task(place.ann.delete(f"/api/snapshots/{made['id']}"))
+        reusable = await graphs.mapped.find_reusable(tx, mapping_id, 1, 1, timedelta(hours=1))
+        assert reusable is not None
+        deleting = asyncio.create_task(place.ann.delete(f"/api/snapshots/{snapshot['id']}"))
 
         async def blocked() -> bool:
             async with connected(place.dsn) as connection:
@@ -273,8 +277,9 @@ async def test_a_snapshot_that_somebody_is_about_to_use_is_not_deleted_under_the
 
         await until(blocked)
         await tx.connection.execute(
-            "INSERT INTO penstock.instance (snapshot_id, owner_username, wrapper_type, name, status, url_slug, place,"
-            f" cpu_cores, memory_gb) VALUES ({made['id']}, 'ben', 'ladybug', 'i', 'failed', 'x', 'nowhere', 1, 2)"
+            "INSERT INTO penstock.instance (snapshot_id, owner_username, wrapper_type, name,"
+            " status, url_slug, place, cpu_cores, memory_gb) VALUES"
+            f" ({snapshot['id']}, 'ben', 'ladybug', 'i', 'failed', 'x', 'nowhere', 1, 2)"
         )
         await tx.connection.execute("UPDATE penstock.instance SET status = 'suspended'")
     error(await deleting, 409, "DEPENDENCY_EXISTS")
@@ -289,7 +294,7 @@ async def test_snapshots_are_listed_by_what_they_are(place: Shop) -> None:
     )
 
     async def names(path: str = "/api/snapshots", **query: Any) -> list[str]:
-        return [each["name"] for each in said(await place.ada.get(path, params=query))]
+        return [snapshot["name"] for snapshot in data_of(await place.ada.get(path, params=query))]
 
     assert await names() == ["s2", "s1", "s0"]
     assert await names(sort_by="name", sort_order="asc", offset=1) == ["s1", "s2"]
@@ -299,7 +304,9 @@ async def test_snapshots_are_listed_by_what_they_are(place: Shop) -> None:
     assert await names(owner="ben") == ["s1"]
     assert await names(search="S1") == ["s1"]
     assert await names(search="' OR true --") == []
-    moment = said(await place.ada.get("/api/snapshots", params={"search": "s1"}))[0]["created_at"]
+    moment = data_of(await place.ada.get("/api/snapshots", params={"search": "s1"}))[0][
+        "created_at"
+    ]
     assert await names(created_after=moment) == ["s2", "s1"]
     for bad in (
         {"sort_by": "prefix"},
@@ -317,8 +324,8 @@ async def test_a_snapshot_is_made_of_any_version_by_anybody_and_of_nothing_that_
 ) -> None:
     mapping_id = await place.mapping()
     change = {"change_description": "x", "edge_definitions": []}
-    said(await place.ann.put(f"/api/mappings/{mapping_id}", json=change))
-    first = said(
+    data_of(await place.ann.put(f"/api/mappings/{mapping_id}", json=change))
+    first = data_of(
         await place.ben.post(
             "/api/snapshots", json={"mapping_id": mapping_id, "name": "s", "mapping_version": 1}
         ),
@@ -338,12 +345,13 @@ async def test_a_snapshot_is_made_of_any_version_by_anybody_and_of_nothing_that_
             "RESOURCE_NOT_FOUND",
         )
     spoilt: list[dict[str, Any]] = [
-        {"name": ""}, {"name": "n" * 256}, {"description": "d" * 4001}, {"mapping_version": 0}, {"mapping_id": "1"},
-        {"ttl": "P"}, {"ttl": "P91D"}, {"inactivity_timeout": "-P1D"}, {"status": "ready"}, {"name": "\x00"},
+        {"name": ""}, {"name": "n" * 256}, {"description": "d" * 4001}, {"mapping_version": 0},
+        {"mapping_id": "1"}, {"ttl": "P"}, {"ttl": "P91D"}, {"inactivity_timeout": "-P1D"},
+        {"status": "ready"}, {"name": "\x00"},
     ]  # fmt: skip
     for bad in spoilt:
-        given = {"mapping_id": mapping_id, "name": "s"} | bad
-        error(await place.ann.post("/api/snapshots", json=given), 422, "VALIDATION_FAILED")
+        document = {"mapping_id": mapping_id, "name": "s"} | bad
+        error(await place.ann.post("/api/snapshots", json=document), 422, "VALIDATION_FAILED")
     for path in ("", "/progress"):
         error(await place.ann.get(f"/api/snapshots/99{path}"), 404, "RESOURCE_NOT_FOUND")
     for path in ("retry", "cancel"):
@@ -351,18 +359,18 @@ async def test_a_snapshot_is_made_of_any_version_by_anybody_and_of_nothing_that_
 
 
 async def test_a_name_and_a_life_are_its_owners_to_change(place: Shop) -> None:
-    made = await place.snapshot(await place.mapping(), description="d")
-    assert (made["ttl"], made["expires_at"] is not None) == ("P7D", True)
-    path = f"/api/snapshots/{made['id']}"
-    renamed = said(await place.ann.put(path, json={"name": "new"}))
+    snapshot = await place.snapshot(await place.mapping(), description="d")
+    assert (snapshot["ttl"], snapshot["expires_at"] is not None) == ("P7D", True)
+    path = f"/api/snapshots/{snapshot['id']}"
+    renamed = data_of(await place.ann.put(path, json={"name": "new"}))
     assert (renamed["name"], renamed["description"]) == ("new", "d")
-    assert said(await place.ada.put(path, json={"description": None}))["description"] is None
-    living = said(
+    assert data_of(await place.ada.put(path, json={"description": None}))["description"] is None
+    living = data_of(
         await place.ann.put(f"{path}/lifecycle", json={"ttl": "P90D", "inactivity_timeout": "PT1H"})
     )
     assert (living["ttl"], living["inactivity_timeout"]) == ("P90D", "PT1H")
-    assert living["expires_at"] > made["expires_at"]
-    cleared = said(await place.ann.put(f"{path}/lifecycle", json={"ttl": None}))
+    assert living["expires_at"] > snapshot["expires_at"]
+    cleared = data_of(await place.ann.put(f"{path}/lifecycle", json={"ttl": None}))
     assert (cleared["ttl"], cleared["expires_at"], cleared["inactivity_timeout"]) == (
         None,
         None,
@@ -382,4 +390,4 @@ async def test_a_source_that_its_owner_may_no_longer_use_is_not_read(place: Shop
     await place.execute("UPDATE penstock.data_source SET is_default = false")
     answer = await place.ann.post("/api/snapshots", json={"mapping_id": mapping_id, "name": "s"})
     error(answer, 403, "PERMISSION_DENIED")
-    assert said(await place.ann.get("/api/snapshots")) == []
+    assert data_of(await place.ann.get("/api/snapshots")) == []

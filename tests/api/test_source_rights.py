@@ -1,5 +1,6 @@
-"""Who may run what on a data source that is not everybody's: cell by cell, and after the right has
-ended."""
+"""Rights on another user's data source, case by case, and after
+the right has ended.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ import pytest
 
 from penstock.kit.errors import PermissionDenied
 from tests.api.answers import error
-from tests.api.desk import Desk, said, sitting
+from tests.api.desk import Desk, data_of, sitting
 from tests.api.test_mappings import CUSTOMER
 from tests.graphs.stand import TOKEN, shop
 
@@ -53,10 +54,10 @@ class Private:
     async def share(self, what: str, grantee: str, role: str) -> None:
         if what == "source":
             await self.share("remote", grantee, role)
-        said(await self.desk.ann.put(f"{self.path(what)}/shares/{grantee}", json={"role": role}))
+        data_of(await self.desk.ann.put(f"{self.path(what)}/shares/{grantee}", json={"role": role}))
 
     async def unshare(self, what: str, grantee: str) -> None:
-        said(await self.desk.ann.delete(f"{self.path(what)}/shares/{grantee}"))
+        data_of(await self.desk.ann.delete(f"{self.path(what)}/shares/{grantee}"))
 
 
 @pytest.fixture
@@ -75,8 +76,8 @@ async def private(database: str, edge: Edge, tmp_path: Path) -> AsyncIterator[Pr
             "node_definitions": [CUSTOMER],
             "data_source_id": source.data_source_id,
         }
-        mapping = said(await desk.ann.post("/api/mappings", json=body), 201)
-        recipe = said(
+        mapping = data_of(await desk.ann.post("/api/mappings", json=body), 201)
+        recipe = data_of(
             await desk.ann.post("/api/recipes", json={"recipe": RECIPE | {"recipe_id": "r"}}), 201
         )
         nowhere = {"host": "127.0.0.1", "port": 9, "user": "ann", "database": "shop"}
@@ -141,8 +142,8 @@ def actions(private: Private) -> dict[str, tuple[str, str, dict[str, Any] | None
 
 READ = {"read mapping", "read recipe"}
 OWN_USE = {
-    "browse", "columns", "rows", "infer", "validate", "new mapping", "copy mapping", "new recipe run", "preview",
-    "run recipe on more",
+    "browse", "columns", "rows", "infer", "validate", "new mapping", "copy mapping",
+    "new recipe run", "preview", "run recipe on more",
 }  # fmt: skip
 RUN_MAPPING = {"snapshot", "instance"}
 RUN_RECIPE = {"run recipe", "preview recipe", "suggest of recipe", "explain recipe"}
@@ -207,13 +208,13 @@ async def test_what_ended_is_gone_at_once_and_what_is_shared_with_everybody_is_e
 ) -> None:
     browse = f"{private.path('source')}/browse"
     await private.share("source", "*", "use")
-    said(await private.desk.ben.get(browse))
-    said(await private.desk.cleo.get(browse))
+    data_of(await private.desk.ben.get(browse))
+    data_of(await private.desk.cleo.get(browse))
     await private.unshare("source", "*")
     error(await private.desk.ben.get(browse), 403, "PERMISSION_DENIED")
-    shares = said(await private.desk.ben.get(f"{private.path('source')}/shares"))
+    shares = data_of(await private.desk.ben.get(f"{private.path('source')}/shares"))
     assert shares == []
-    assert said(await private.desk.ann.delete(f"{private.path('source')}/shares/ben")) == {
+    assert data_of(await private.desk.ann.delete(f"{private.path('source')}/shares/ben")) == {
         "deleted": False
     }
 
@@ -236,9 +237,9 @@ async def test_a_share_needs_a_user_and_a_known_role(private: Private) -> None:
         404,
         "RESOURCE_NOT_FOUND",
     )
-    edit = said(await private.desk.ann.put(f"{shares}/BEN", json={"role": "edit"}))
+    edit = data_of(await private.desk.ann.put(f"{shares}/BEN", json={"role": "edit"}))
     assert (edit["username"], edit["role"], edit["created_by"]) == ("ben", "edit", "ann")
-    audit = said(
+    audit = data_of(
         await private.desk.oz.get("/api/audit", params={"subject": f"mapping:{private.mapping}"})
     )
     assert audit[0]["action"] == "mapping.share"
@@ -260,17 +261,17 @@ async def test_a_thing_has_two_hundred_shares_and_no_more(private: Private) -> N
 
 async def test_shares_go_with_what_they_are_about(private: Private) -> None:
     await private.share("recipe", "ben", "edit")
-    said(await private.desk.ann.delete(private.path("recipe")))
-    said(
+    data_of(await private.desk.ann.delete(private.path("recipe")))
+    data_of(
         await private.desk.cleo.post("/api/recipes", json={"recipe": RECIPE | {"recipe_id": "r"}}),
         201,
     )
-    assert said(await private.desk.ann.get(f"{private.path('recipe')}/shares")) == []
+    assert data_of(await private.desk.ann.get(f"{private.path('recipe')}/shares")) == []
     await private.share("mapping", "ben", "use")
     await private.share("source", "ben", "use")
-    said(await private.desk.ann.delete(private.path("mapping")))
-    said(await private.desk.ann.delete(private.path("source")))
-    said(await private.desk.ann.delete(private.path("remote")))
+    data_of(await private.desk.ann.delete(private.path("mapping")))
+    data_of(await private.desk.ann.delete(private.path("source")))
+    data_of(await private.desk.ann.delete(private.path("remote")))
     assert await private.desk.sql("SELECT * FROM penstock.share") == []
 
 
@@ -279,28 +280,30 @@ async def test_a_right_that_was_granted_is_not_passed_on(private: Private) -> No
     mapping only."""
     await private.share("source", "ben", "use")
     body = {"name": "b", "node_definitions": [CUSTOMER], "data_source_id": private.source}
-    mapping = said(await private.desk.ben.post("/api/mappings", json=body), 201)["id"]
-    said(await private.desk.ben.put(f"/api/mappings/{mapping}/shares/cleo", json={"role": "edit"}))
+    mapping = data_of(await private.desk.ben.post("/api/mappings", json=body), 201)["id"]
+    data_of(
+        await private.desk.ben.put(f"/api/mappings/{mapping}/shares/cleo", json={"role": "edit"})
+    )
     ask = {"mapping_id": mapping, "name": "s"}
     error(await private.desk.cleo.post("/api/snapshots", json=ask), 403, "PERMISSION_DENIED")
-    said(await private.desk.ben.post("/api/snapshots", json=ask), 201)
+    data_of(await private.desk.ben.post("/api/snapshots", json=ask), 201)
 
 
 async def test_whoever_may_not_use_a_source_sees_neither_its_place_nor_how_its_test_ended(
     private: Private,
 ) -> None:
-    said(await private.desk.ann.post(f"{private.path('source')}/test"))
+    data_of(await private.desk.ann.post(f"{private.path('source')}/test"))
     for who, sees in (("ann", True), ("ada", True), ("ben", False)):
         client: httpx2.AsyncClient = getattr(private.desk, who)
-        [listed] = said(await client.get("/api/data-sources", params={"type": "duckdb"}))
-        for shown in (listed, said(await client.get(private.path("source")))):
+        [listed] = data_of(await client.get("/api/data-sources", params={"type": "duckdb"}))
+        for shown in (listed, data_of(await client.get(private.path("source")))):
             assert shown["test_ok"] is True
             assert ((shown["config"] is not None), (shown["test_message"] is not None)) == (
                 sees,
                 sees,
             )
     await private.share("source", "ben", "use")
-    assert said(await private.desk.ben.get(private.path("source")))["test_message"].startswith(
+    assert data_of(await private.desk.ben.get(private.path("source")))["test_message"].startswith(
         "DuckDB"
     )
 
@@ -316,15 +319,15 @@ async def test_the_schema_browser_shows_only_what_the_reader_may_use(private: Pr
     below = ["/api/schema/catalogs/shop/schemas", "/api/schema/catalogs/shop/schemas/main/tables"]
     below.append("/api/schema/catalogs/shop/schemas/main/tables/customers/columns")
     for path in paths:
-        assert said(await private.desk.ann.get(path)), path
-        assert said(await private.desk.ada.get(path)), path
-        assert said(await private.desk.ben.get(path)) == [], path
+        assert data_of(await private.desk.ann.get(path)), path
+        assert data_of(await private.desk.ada.get(path)), path
+        assert data_of(await private.desk.ben.get(path)) == [], path
     for path in below:
-        assert said(await private.desk.ann.get(path)), path
+        assert data_of(await private.desk.ann.get(path)), path
         error(await private.desk.ben.get(path), 404, "RESOURCE_NOT_FOUND")
     await private.share("source", "ben", "use")
     for path in [*paths, *below]:
-        assert said(await private.desk.ben.get(path)), path
+        assert data_of(await private.desk.ben.get(path)), path
 
 
 @pytest.mark.parametrize("shared", ["source", "mapping"])
@@ -332,7 +335,7 @@ async def test_a_queued_export_gets_no_credentials_after_the_right_ended(
     shared: str, private: Private
 ) -> None:
     await private.share(shared, "ben", "use")
-    said(
+    data_of(
         await private.desk.ben.post(
             "/api/snapshots", json={"mapping_id": private.mapping, "name": "s"}
         ),
@@ -341,7 +344,7 @@ async def test_a_queued_export_gets_no_credentials_after_the_right_ended(
     async with _worker(private.desk) as worker:
         job = await _claim(worker, "export")
         body = {"attempt_id": job["attempt_id"]}
-        assert said(await worker.post(f"/{job['job_id']}/source", json=body))["type"] == "duckdb"
+        assert data_of(await worker.post(f"/{job['job_id']}/source", json=body))["type"] == "duckdb"
         await private.unshare(shared, "ben")
         refused = error(
             await worker.post(f"/{job['job_id']}/source", json=body), 403, "PERMISSION_DENIED"
@@ -354,17 +357,17 @@ async def test_a_queued_run_gets_no_credentials_and_its_evidence_closes_after_th
     shared: str, private: Private
 ) -> None:
     await private.share(shared, "ben", "use")
-    run = said(await private.desk.ben.post("/api/runs", json={"recipe_id": "r"}), 202)["run_id"]
+    run = data_of(await private.desk.ben.post("/api/runs", json={"recipe_id": "r"}), 202)["run_id"]
     async with _worker(private.desk) as worker:
         job = await _claim(worker, "stage")
         body = {"attempt_id": job["attempt_id"]}
-        said(await worker.post(f"/{job['job_id']}/source", json=body))
+        data_of(await worker.post(f"/{job['job_id']}/source", json=body))
         await private.unshare(shared, "ben")
         error(await worker.post(f"/{job['job_id']}/source", json=body), 403, "PERMISSION_DENIED")
     for evidence in ("manifest", "report", "evidence/matched"):
         error(await private.desk.ben.get(f"/api/runs/{run}/{evidence}"), 403, "PERMISSION_DENIED")
         assert (await private.desk.ada.get(f"/api/runs/{run}/{evidence}")).status_code == 409
-    said(await private.desk.ben.post(f"/api/runs/{run}/cancel"))
+    data_of(await private.desk.ben.post(f"/api/runs/{run}/cancel"))
     error(await private.desk.ben.post(f"/api/runs/{run}/retry"), 403, "PERMISSION_DENIED")
 
 
@@ -372,14 +375,14 @@ async def test_a_scheduled_run_is_not_started_after_its_owner_lost_the_right(
     private: Private,
 ) -> None:
     await private.share("source", "ben", "use")
-    said(
+    data_of(
         await private.desk.ben.post("/api/recipes", json={"recipe": RECIPE | {"recipe_id": "b"}}),
         201,
     )
-    said(await private.desk.ben.put("/api/recipes/b/schedule", json={"cron": "0 3 * * *"}))
+    data_of(await private.desk.ben.put("/api/recipes/b/schedule", json={"cron": "0 3 * * *"}))
     for number, status in ((1, 200), (2, 422)):
         spec = {"kind": "run_start", "payload": {"recipe_id": "b", "parameters": {}}}
-        said(await private.desk.oz.post("/api/jobs", json=spec), 201)
+        data_of(await private.desk.oz.post("/api/jobs", json=spec), 201)
         async with _worker(private.desk) as worker:
             job = await _claim(worker, "stage", name=f"w{number}", kind="run_start")
         body = {key: job[key] for key in ("job_id", "attempt_id")} | {"recipe_id": "b"}
@@ -396,18 +399,18 @@ async def test_an_existing_snapshot_makes_no_instance_after_the_right_ended(
     private: Private,
 ) -> None:
     await private.share("mapping", "ben", "use")
-    snapshot = said(
+    snapshot = data_of(
         await private.desk.ben.post(
             "/api/snapshots", json={"mapping_id": private.mapping, "name": "s"}
         ),
         201,
     )["id"]
     ask = {"snapshot_id": snapshot, "name": "i"}
-    said(await private.desk.ben.post("/api/instances", json=ask), 201)
+    data_of(await private.desk.ben.post("/api/instances", json=ask), 201)
     error(await private.desk.cleo.post("/api/instances", json=ask), 403, "PERMISSION_DENIED")
     await private.unshare("mapping", "ben")
     error(await private.desk.ben.post("/api/instances", json=ask), 403, "PERMISSION_DENIED")
-    said(await private.desk.ann.post("/api/instances", json=ask), 201)
+    data_of(await private.desk.ann.post("/api/instances", json=ask), 201)
 
 
 async def test_after_a_source_is_dropped_its_snapshots_are_its_owners(private: Private) -> None:
@@ -434,7 +437,7 @@ async def _claim(
     worker: httpx2.AsyncClient, queue: str, *, name: str = "w", kind: str | None = None
 ) -> dict[str, Any]:
     body = {"worker": name, "queues": [queue], "limit": 10}
-    jobs: list[dict[str, Any]] = said(await worker.post("/claim", json=body))["jobs"]
+    jobs: list[dict[str, Any]] = data_of(await worker.post("/claim", json=body))["jobs"]
     return next(job for job in jobs if kind in (None, job["kind"]))
 
 
@@ -450,18 +453,18 @@ async def test_a_user_has_as_many_snapshots_and_runs_under_way_as_allowed_and_no
         )
         await desk.graphs.sources.make_default(source.data_source_id)
         body = {"name": "m", "node_definitions": [CUSTOMER]}
-        mapping = said(await desk.ann.post("/api/mappings", json=body), 201)["id"]
+        mapping = data_of(await desk.ann.post("/api/mappings", json=body), 201)["id"]
         for path, ask, status in (
             ("/api/snapshots", {"mapping_id": mapping, "name": "s"}, 201),
             ("/api/runs", {"recipe": RECIPE}, 202),
         ):
-            begun = [said(await desk.ann.post(path, json=ask), status) for _ in range(2)]
+            begun = [data_of(await desk.ann.post(path, json=ask), status) for _ in range(2)]
             refused = error(await desk.ann.post(path, json=ask), 409, "CONCURRENCY_LIMIT")
             assert (refused["details"]["current_count"], refused["details"]["max_allowed"]) == (
                 2,
                 2,
             )
-            said(await desk.ben.post(path, json=ask), status)
+            data_of(await desk.ben.post(path, json=ask), status)
             number = begun[0].get("id") or begun[0]["run_id"]
-            said(await desk.ann.post(f"{path}/{number}/cancel"))
-            said(await desk.ann.post(path, json=ask), status)
+            data_of(await desk.ann.post(f"{path}/{number}/cancel"))
+            data_of(await desk.ann.post(path, json=ask), status)

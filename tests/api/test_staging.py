@@ -61,8 +61,8 @@ async def test_a_table_is_cut_above_the_threshold_and_into_no_more_chunks_than_a
         "rules": RULES,
         "staging": {"chunk_threshold_rows": 1},
     }
-    told = {"chunk_threshold_rows": threshold, "max_parallel_chunks": 4}
-    ended = await staged(stand, me, recipe=recipe, staging=told)
+    options = {"chunk_threshold_rows": threshold, "max_parallel_chunks": 4}
+    ended = await staged(stand, me, recipe=recipe, staging=options)
     assert ended["totals"]["left"]["rows"] == 2000
     assert ended["progress"]["jobs"] == jobs
 
@@ -88,7 +88,8 @@ async def test_a_view_is_cut_at_quantiles_of_a_text_key_with_skew(
     await fill(warehouse, 4000)
     async with connected(warehouse) as connection:
         await connection.execute(
-            "CREATE VIEW shown AS SELECT id, ref, amount, CASE WHEN id % 2 = 0 THEN 'common' ELSE ref END AS part"
+            "CREATE VIEW shown AS SELECT id, ref, amount,"
+            " CASE WHEN id % 2 = 0 THEN 'common' ELSE ref END AS part"
             " FROM invoices"
         )
     name = await stand.graphs.sources.add(
@@ -98,10 +99,10 @@ async def test_a_view_is_cut_at_quantiles_of_a_text_key_with_skew(
         config=postgres(warehouse),
         secrets=postgres_secrets(warehouse),
     )
-    told = {"chunk_threshold_rows": 500, "max_parallel_chunks": 6}
+    options = {"chunk_threshold_rows": 500, "max_parallel_chunks": 6}
     left = {"table": "shown", "partition_key": "part"}
     ended = await staged(
-        stand, me, recipe={"name": "pg", "sources": sides(**left), "rules": RULES}, staging=told
+        stand, me, recipe={"name": "pg", "sources": sides(**left), "rules": RULES}, staging=options
     )
     assert ended["totals"]["left"]["rows"] == 4000
     assert ended["totals"]["left"]["matched"] == 3600
@@ -130,8 +131,8 @@ async def test_mysql_is_cut_by_a_text_key_with_skew_quotes_and_nulls(
     limits = Limits(chunk_rows=1000, max_chunks=8, key="part")
     plan = await in_ranges(source, sql, await source.plan(sql, limits), limits)
     assert 3 <= len(plan.chunks) <= 8
-    found = await collect_chunks(source, plan)
-    assert sorted(found["id"].to_pylist()) == list(range(len(SKEWED)))
+    table = await collect_chunks(source, plan)
+    assert sorted(table["id"].to_pylist()) == list(range(len(SKEWED)))
     sizes = [sum([b.num_rows async for b in source.stream(chunk)]) for chunk in plan.chunks]
     assert max(sizes) < 8500
     few = Limits(chunk_rows=len(SKEWED), max_chunks=8, key="part")
@@ -163,21 +164,24 @@ async def test_mariadb_is_staged_with_exact_types(
     subject: MySQLSubject,  # noqa: F811
 ) -> None:
     subject.execute(
-        "CREATE TABLE ledger (id int, ref varchar(20), amount decimal(12, 2), exact decimal(38, 10), day date,"
-        " seen timestamp(6) null, u uuid, doc json)"
+        "CREATE TABLE ledger (id int, ref varchar(20), amount decimal(12, 2),"
+        " exact decimal(38, 10), day date, seen timestamp(6) null, u uuid, doc json)"
     )
-    one = "7.25, '0123456789012345678901234567.0123456789', '2024-02-29', '2024-02-29 12:30:15.123456',"
+    one = (
+        "7.25, '0123456789012345678901234567.0123456789', '2024-02-29',"
+        " '2024-02-29 12:30:15.123456',"
+    )
     subject.execute(
-        f"INSERT INTO ledger VALUES (1, 'A', {one} '6ccd780c-baba-1026-9564-5b8c656024db', '{{\"a\": 1}}'),"
-        " (2, 'B', NULL, -0.0000000001, NULL, NULL, NULL, NULL)"
+        f"INSERT INTO ledger VALUES (1, 'A', {one} '6ccd780c-baba-1026-9564-5b8c656024db',"
+        " '{\"a\": 1}'), (2, 'B', NULL, -0.0000000001, NULL, NULL, NULL, NULL)"
     )
-    made = await stand.graphs.sources.add(
+    ledger = await stand.graphs.sources.add(
         name="shop", kind="mysql", owner="me", config=subject.config, secrets=subject.secrets
     )
-    left = {"source": made.name, "table": "ledger", "primary_key": "id", "partition_key": "id"}
-    found = await evidence(stand, me, left, staging={"chunk_threshold_rows": 1})
-    first, second = sorted(found.to_pylist(), key=lambda row: int(row["id"]))
-    assert found.schema.field("exact").type == pa.decimal128(38, 10)
+    left = {"source": ledger.name, "table": "ledger", "primary_key": "id", "partition_key": "id"}
+    table = await evidence(stand, me, left, staging={"chunk_threshold_rows": 1})
+    first, second = sorted(table.to_pylist(), key=lambda row: int(row["id"]))
+    assert table.schema.field("exact").type == pa.decimal128(38, 10)
     assert (first["exact"], second["exact"]) == (
         Decimal("123456789012345678901234567.0123456789"),
         Decimal("-0.0000000001"),
@@ -205,21 +209,21 @@ async def test_trino_is_staged_with_exact_types_and_cut_by_a_key(
     )
     async with TrinoFake() as fake:
         fake.engine.load("ledger", rows)
-        told = trino_config(fake, starburst_role="analyst")
+        config = trino_config(fake, starburst_role="analyst")
         await stand.graphs.sources.add(
-            name="lake", kind="trino", owner="me", config=told, secrets={}
+            name="lake", kind="trino", owner="me", config=config, secrets={}
         )
         query = "SELECT id, ref, amount, day, seen, CAST(u AS uuid) AS u, doc FROM ledger"
         left = {"source": "lake", "query": query, "primary_key": "id", "partition_key": "ref"}
-        found = await evidence(stand, me, left, staging={"chunk_threshold_rows": 1000})
+        table = await evidence(stand, me, left, staging={"chunk_threshold_rows": 1000})
         chunks = [
             q
             for q in fake.queries.values()
             if "WHERE" in q.sql and "R" in q.sql and "LIMIT 0" not in q.sql
         ]
     assert len(chunks) >= 3
-    assert found.num_rows == count
-    row = next(row for row in found.to_pylist() if row["id"] == 1)
-    assert found.schema.field("amount").type == pa.decimal128(38, 10)
+    assert table.num_rows == count
+    row = next(row for row in table.to_pylist() if row["id"] == 1)
+    assert table.schema.field("amount").type == pa.decimal128(38, 10)
     assert (row["amount"], row["day"], row["seen"]) == (Decimal("0.001"), MOMENT.date(), MOMENT)
     assert (row["u"], row["doc"]) == ("6ccd780c-baba-1026-9564-5b8c656024db", '{"a": 1}')

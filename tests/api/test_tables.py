@@ -32,14 +32,18 @@ COMPACT = {"name": "rewrite_data_files", "force": True}
 
 @asynccontextmanager
 async def with_tables(database: str, folder: Path) -> AsyncIterator[Services]:
-    told = Settings(home=folder, catalogs={"lake": {"warehouse": (folder / "warehouse").as_uri()}})
+    settings = Settings(
+        home=folder, catalogs={"lake": {"warehouse": (folder / "warehouse").as_uri()}}
+    )
     async with plane(database) as parts:
         for kind in default_kinds():
             if kind.name not in parts.store.kinds:
                 parts.store.kinds.add(kind)
         db = parts.store._db
-        async with keeping(told, db, parts.store, LoopMetrics(CollectorRegistry())) as kept:
-            yield replace(parts, maintenance=kept)
+        async with keeping(
+            settings, db, parts.store, LoopMetrics(CollectorRegistry())
+        ) as maintenance:
+            yield replace(parts, maintenance=maintenance)
 
 
 @pytest.fixture
@@ -49,14 +53,14 @@ async def tables(database: str, tmp_path: Path) -> AsyncIterator[Services]:
 
 
 @pytest.fixture
-def kept(tables: Services) -> Maintenance:
+def maintenance(tables: Services) -> Maintenance:
     assert tables.maintenance is not None
     return tables.maintenance
 
 
 @pytest.fixture
-async def stand(kept: Maintenance) -> Stand:
-    return await asyncio.to_thread(lambda: Stand(kept.desk.pool.get("lake")).create())
+async def stand(maintenance: Maintenance) -> Stand:
+    return await asyncio.to_thread(lambda: Stand(maintenance.desk.pool.get("lake")).create())
 
 
 @pytest.fixture
@@ -182,8 +186,8 @@ async def test_tables_are_listed_by_their_health_and_filtered(http: httpx2.Async
 async def test_facts_and_health_say_which_tier_answered(http: httpx2.AsyncClient) -> None:
     facts = (await http.get(f"{PATH}/status?tier=metadata")).json()["data"]["facts"]
     assert (facts["tier"], facts["data_files"], facts["manifests"]) == ("metadata", 6, None)
-    found = (await http.get(f"{PATH}/health?tier=storage")).json()["data"]
-    assert (found["tier"], found["score"], found["level"]) == ("storage", 100, "healthy")
+    health = (await http.get(f"{PATH}/health?tier=storage")).json()["data"]
+    assert (health["tier"], health["score"], health["level"]) == ("storage", 100, "healthy")
 
 
 async def test_a_plan_names_files_and_bytes_and_changes_nothing(
@@ -208,17 +212,19 @@ async def test_a_swap_needs_the_fence_and_the_pointer_as_it_was_seen(
         "data"
     ]
     [claimed] = await tables.store.claim("here", ["maintenance"], 1)
-    held = {"attempt_id": str(claimed.fence.attempt_id)}
+    fence = {"attempt_id": str(claimed.fence.attempt_id)}
     base = f"/api/internal/maintenance/{job['id']}"
-    opened = (await http.post(f"{base}/catalog", json=held, headers=worker_headers)).json()["data"]
+    opened = (await http.post(f"{base}/catalog", json=fence, headers=worker_headers)).json()["data"]
     assert (opened["shared"], opened["uri"]) == (True, None)
-    found = (await http.post(f"{base}/pointer", json=held, headers=worker_headers)).json()["data"]
-    old = found["metadata_location"]
+    pointer = (await http.post(f"{base}/pointer", json=fence, headers=worker_headers)).json()[
+        "data"
+    ]
+    old = pointer["metadata_location"]
     assert old == await asyncio.to_thread(lambda: stand.table.metadata_location)
 
     async def swap(old: str, new: str) -> httpx2.Response:
         return await http.post(
-            f"{base}/swap", json={**held, "old": old, "new": new}, headers=worker_headers
+            f"{base}/swap", json={**fence, "old": old, "new": new}, headers=worker_headers
         )
 
     assert (await swap("elsewhere", "x")).json()["data"] == {"moved": False}
@@ -228,14 +234,14 @@ async def test_a_swap_needs_the_fence_and_the_pointer_as_it_was_seen(
     outcome = {"action": "expire_snapshots", "status": "completed", "deleted_files": 3}
     for _ in range(2):
         await http.post(
-            f"{base}/actions", json={**held, "outcome": outcome}, headers=worker_headers
+            f"{base}/actions", json={**fence, "outcome": outcome}, headers=worker_headers
         )
     await http.post(f"/api/jobs/{job['id']}/cancel")
     lost = await swap(old, old + "y")
     assert (lost.status_code, lost.json()["error"]["code"]) == (409, "STALE_ATTEMPT")
     assert await asyncio.to_thread(lambda: stand.table.metadata_location) == old
-    [told] = (await http.get(f"/api/jobs/{job['id']}/actions")).json()["data"]
-    assert (told["action"], told["status"], told["result"]["deleted_files"]) == (
+    [action] = (await http.get(f"/api/jobs/{job['id']}/actions")).json()["data"]
+    assert (action["action"], action["status"], action["result"]["deleted_files"]) == (
         "expire_snapshots",
         "completed",
         3,
@@ -250,9 +256,9 @@ def worker_headers() -> dict[str, str]:
 
 
 async def test_policies_are_replaced_as_a_whole_and_the_planner_asks_for_what_is_due(
-    http: httpx2.AsyncClient, kept: Maintenance, tables: Services
+    http: httpx2.AsyncClient, maintenance: Maintenance, tables: Services
 ) -> None:
-    assert (await kept.planner.run_once()).assessed == 0
+    assert (await maintenance.planner.run_once()).assessed == 0
     policies = [
         {"name": "nobody", "pattern": "lake.other.*", "health_below": 100},
         {
@@ -270,33 +276,33 @@ async def test_policies_are_replaced_as_a_whole_and_the_planner_asks_for_what_is
         "never maintained",
         3600,
     )
-    done = await kept.planner.run_once()
+    done = await maintenance.planner.run_once()
     assert (done.assessed, done.submitted, done.healthy) == (1, 1, 0)
-    assert (await kept.planner.run_once()).skipped == 1
+    assert (await maintenance.planner.run_once()).skipped == 1
     assert (await http.get(f"{PATH}/recommendation")).json()["data"]["skipped"] == "under way"
     [claimed] = await tables.store.claim("here", ["maintenance"], 1)
     fence = Fence(job_id=claimed.job_id, attempt_id=claimed.fence.attempt_id)
     await tables.store.finish([Ending(fence=fence, outcome=Succeeded())])
-    assert (await kept.planner.run_once()).healthy == 1
+    assert (await maintenance.planner.run_once()).healthy == 1
     runs = (await http.get("/api/maintenance/runs")).json()["data"]
     assert [(r["submitted"], r["completed"]) for r in runs] == [(0, 0), (0, 0), (1, 1)]
     assert [e["policy"] for e in (await http.get(f"{PATH}/history")).json()["data"]] == ["all"]
 
 
 async def test_the_planner_backs_off_after_failures(
-    http: httpx2.AsyncClient, kept: Maintenance, tables: Services, move_time
+    http: httpx2.AsyncClient, maintenance: Maintenance, tables: Services, move_time
 ) -> None:
     await http.put(
         "/api/maintenance/policies",
         json={"policies": [{"name": "all", "pattern": "*", "every_seconds": 300}]},
     )
-    await kept.planner.run_once()
+    await maintenance.planner.run_once()
     job = (await http.get("/api/jobs")).json()["data"][0]
     await http.post(f"/api/jobs/{job['id']}/cancel")
-    assert (await kept.planner.run_once()).skipped == 1
+    assert (await maintenance.planner.run_once()).skipped == 1
     assert (await http.get(f"{PATH}/recommendation")).json()["data"]["skipped"] == "backs off"
     await move_time("61 minutes")
-    assert (await kept.planner.run_once()).submitted == 1
+    assert (await maintenance.planner.run_once()).submitted == 1
 
 
 @dataclass(frozen=True)
@@ -308,7 +314,7 @@ class At:
 
 
 async def test_outside_its_window_a_policy_asks_for_nothing(
-    http: httpx2.AsyncClient, kept: Maintenance, monkeypatch: pytest.MonkeyPatch
+    http: httpx2.AsyncClient, maintenance: Maintenance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     window = {"from": "22:00", "to": "06:00"}
     policy = {
@@ -319,18 +325,18 @@ async def test_outside_its_window_a_policy_asks_for_nothing(
         "zone": "Europe/Vienna",
     }
     await http.put("/api/maintenance/policies", json={"policies": [policy]})
-    monkeypatch.setattr(kept.planner, "_clock", At(datetime(2026, 7, 1, 4, 0, tzinfo=UTC)))
-    done = await kept.planner.run_once()
+    monkeypatch.setattr(maintenance.planner, "_clock", At(datetime(2026, 7, 1, 4, 0, tzinfo=UTC)))
+    done = await maintenance.planner.run_once()
     assert (done.assessed, done.skipped, done.submitted) == (1, 1, 0)
     assert (await http.get(f"{PATH}/recommendation")).json()["data"][
         "skipped"
     ] == "outside its window"
-    monkeypatch.setattr(kept.planner, "_clock", At(datetime(2026, 7, 1, 3, 59, tzinfo=UTC)))
-    assert (await kept.planner.run_once()).submitted == 1
+    monkeypatch.setattr(maintenance.planner, "_clock", At(datetime(2026, 7, 1, 3, 59, tzinfo=UTC)))
+    assert (await maintenance.planner.run_once()).submitted == 1
 
 
 async def test_commits_of_others_since_the_last_time_are_a_trigger(
-    http: httpx2.AsyncClient, kept: Maintenance, tables: Services, stand: Stand
+    http: httpx2.AsyncClient, maintenance: Maintenance, tables: Services, stand: Stand
 ) -> None:
     def expire_and_append() -> None:
         keep_one = {"name": "expire_snapshots", "older_than_seconds": 0, "retain_last": 1}
@@ -338,7 +344,7 @@ async def test_commits_of_others_since_the_last_time_are_a_trigger(
         stand.append(200, 1)
 
     async def planned() -> int:
-        return (await kept.planner.run_once()).submitted
+        return (await maintenance.planner.run_once()).submitted
 
     policy = {"name": "busy", "pattern": "*", "commits": 3, "actions": ["expire_snapshots"]}
     await http.put("/api/maintenance/policies", json={"policies": [policy]})
@@ -406,7 +412,7 @@ async def test_a_policy_that_cannot_be_is_refused(
 
 
 async def test_another_client_reads_writes_and_is_maintained_through_our_rest_catalog(
-    http: httpx2.AsyncClient, stand: Stand, kept: Maintenance
+    http: httpx2.AsyncClient, stand: Stand, maintenance: Maintenance
 ) -> None:
     config = CatalogConfig(
         name="lake",

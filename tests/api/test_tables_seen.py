@@ -16,7 +16,7 @@ from penstock.kit.config import Settings
 from penstock.kit.loop import LoopMetrics
 from penstock.kit.migrate import find, migrate
 from penstock.wiring.maintenance import keeping
-from tests.api.test_tables import http, kept, stand, tables  # noqa: F401 - fixtures
+from tests.api.test_tables import http, maintenance, stand, tables  # noqa: F401 - fixtures
 from tests.maintenance.tables import SCHEMA, Stand, rows
 
 if TYPE_CHECKING:
@@ -146,12 +146,12 @@ async def test_a_manifest_that_is_gone_is_told_by_its_name(
 
 async def test_the_planner_leaves_a_table_alone_that_cannot_be_read(
     http: httpx2.AsyncClient,  # noqa: F811
-    kept: Maintenance,  # noqa: F811
+    maintenance: Maintenance,  # noqa: F811
     broken: Path,
 ) -> None:
     policy = {"name": "all", "pattern": "*", "every_seconds": 300, "actions": ["expire_snapshots"]}
     await http.put("/api/maintenance/policies", json={"policies": [policy]})
-    done = await kept.planner.run_once()
+    done = await maintenance.planner.run_once()
     assert (done.assessed, done.submitted, done.skipped) == (2, 1, 1)
     [run] = (await http.get("/api/maintenance/runs")).json()["data"]
     assert run["skipped"] == {"not readable": 1}
@@ -243,9 +243,9 @@ async def test_a_catalog_that_does_not_answer_does_not_keep_the_others_from_bein
     }
     settings = Settings(home=tmp_path, catalogs=catalogs)
     metrics = LoopMetrics(CollectorRegistry())
-    async with keeping(settings, tables.store._db, tables.store, metrics) as maintenance:
-        assert maintenance is not None
-        refreshed = await maintenance.desk.refresh()
+    async with keeping(settings, tables.store._db, tables.store, metrics) as configured:
+        assert configured is not None
+        refreshed = await configured.desk.refresh()
     assert (refreshed.seen, refreshed.failed, refreshed.unavailable) == (1, 0, ("away",))
 
 

@@ -1,4 +1,4 @@
-"""The control plane speaks TLS itself, with a real certificate and real processes."""
+"""TLS of the control plane, with a real certificate and real processes."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_a_certificate_that_cannot_be_served_is_named_in_a_sentence(tmp_path: Pa
         (files.certificate, other.key),
         (locked.certificate, locked.key),
     ):
-        with pytest.raises(InvalidInput, match="are no certificate and its key"):
+        with pytest.raises(InvalidInput, match="are not a certificate and its key"):
             server_context(settings(certificate, key))
 
 

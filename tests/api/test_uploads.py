@@ -14,7 +14,7 @@ from penstock.kit.errors import PayloadTooLarge
 from penstock.reconcile.recipes.model import Side
 from penstock.reconcile.uploads import service
 from penstock.reconcile.uploads.service import UploadExpiry
-from tests.api.desk import Desk, said, sitting
+from tests.api.desk import Desk, data_of, sitting
 from tests.reconcile.stand import recipe
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ RULES = [{"name": "r", "conditions": [{"left": "ref", "op": "eq", "right": "ref"
 async def desk(database: str, edge: Edge, tmp_path: Path) -> AsyncIterator[Desk]:
     async with sitting(
         database, edge, tmp_path / "home", upload_quota_files=3, upload_max_mb=1
-    ) as made:
-        yield made
+    ) as desk:
+        yield desk
 
 
 async def upload(
@@ -76,7 +76,7 @@ async def test_what_is_no_encoding_of_files_is_a_mistake_of_the_caller(
 async def test_an_upload_may_be_so_large_and_no_larger_however_it_is_sent(desk: Desk) -> None:
     largest = b"a,b\n" + b"1,2\n" * (1024**2 // 4 - 1)
     assert len(largest) == 1024**2
-    said(await upload(desk.ann, largest), 201)
+    data_of(await upload(desk.ann, largest), 201)
 
     async def pieces() -> AsyncIterator[bytes]:
         yield largest
@@ -91,7 +91,7 @@ async def test_an_upload_may_be_so_large_and_no_larger_however_it_is_sent(desk: 
 async def test_the_first_rows_of_an_upload_may_take_so_much_memory_and_no_more(
     desk: Desk, filters: list[dict[str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    upload_id = said(await upload(desk.ann, b"id\n" + b"x" * 5000 + b"\n"), 201)["upload_id"]
+    upload_id = data_of(await upload(desk.ann, b"id\n" + b"x" * 5000 + b"\n"), 201)["upload_id"]
     assert desk.parts.reconciliation is not None
     stored = desk.parts.reconciliation.desk.uploads
     side = Side.model_validate({"upload": upload_id, "primary_key": ["id"], "filters": filters})
@@ -110,7 +110,7 @@ async def test_a_user_may_have_so_many_uploads_and_no_more(desk: Desk, tmp_path:
     assert error["details"]["limit"] == 3
     assert len(files(tmp_path)) == 3
     assert (await upload(desk.ben)).status_code == 201
-    usage = said(await desk.ann.get("/api/uploads/usage"))
+    usage = data_of(await desk.ann.get("/api/uploads/usage"))
     assert (usage["files"], usage["max_files"], usage["max_file_bytes"]) == (3, 3, 1024**2)
 
 
@@ -119,13 +119,13 @@ async def test_the_uploads_of_a_user_may_take_so_many_bytes_and_no_more(
 ) -> None:
     half = b"id\n" + os.urandom(290_000).hex().encode() + b"\n"
     async with sitting(database, edge, tmp_path / "home", upload_quota_mb=1) as desk:
-        sizes = [said(await upload(desk.ann, half), 201)["size_bytes"] for _ in range(3)]
+        sizes = [data_of(await upload(desk.ann, half), 201)["size_bytes"] for _ in range(3)]
         assert sum(sizes) <= 1024**2 < sum(sizes) + sizes[0]
         error = refused(await upload(desk.ann, half), 409)
         assert error["details"] == {
             "bytes": sum(sizes),
             "limit": 1024**2,
-            "hint": "DELETE /api/uploads/{upload_id} what you need no more.",
+            "hint": "Delete uploads that you no longer need: DELETE /api/uploads/{upload_id}.",
         }
         assert len(files(tmp_path)) == 3
 
@@ -133,24 +133,24 @@ async def test_the_uploads_of_a_user_may_take_so_many_bytes_and_no_more(
 async def test_an_upload_is_deleted_with_its_file_by_its_owner_alone(
     desk: Desk, tmp_path: Path
 ) -> None:
-    upload_id = said(await upload(desk.ann), 201)["upload_id"]
+    upload_id = data_of(await upload(desk.ann), 201)["upload_id"]
     assert files(tmp_path) == [f"{upload_id}.parquet"]
     refused(await desk.ben.delete(f"/api/uploads/{upload_id}"), 403)
-    assert said(await desk.ann.delete(f"/api/uploads/{upload_id}"))["deleted"] is True
+    assert data_of(await desk.ann.delete(f"/api/uploads/{upload_id}"))["deleted"] is True
     assert files(tmp_path) == []
     refused(await desk.ann.delete(f"/api/uploads/{upload_id}"), 404)
     refused(await desk.ann.get(f"/api/uploads/{upload_id}"), 404)
 
 
 async def test_users_list_their_own_uploads_and_admins_all(desk: Desk) -> None:
-    first = said(await upload(desk.ann), 201)["upload_id"]
-    second = said(await upload(desk.ann), 201)["upload_id"]
-    other = said(await upload(desk.ben), 201)["upload_id"]
+    first = data_of(await upload(desk.ann), 201)["upload_id"]
+    second = data_of(await upload(desk.ann), 201)["upload_id"]
+    other = data_of(await upload(desk.ben), 201)["upload_id"]
     answer = await desk.ann.get("/api/uploads", params={"limit": 1})
-    assert [row["upload_id"] for row in said(answer)] == [second]
+    assert [row["upload_id"] for row in data_of(answer)] == [second]
     assert answer.json()["meta"]["total"] == 2
     everything = {
-        row["upload_id"]: row["owner"] for row in said(await desk.ada.get("/api/uploads"))
+        row["upload_id"]: row["owner"] for row in data_of(await desk.ada.get("/api/uploads"))
     }
     assert everything == {first: "ann", second: "ann", other: "ben"}
 
@@ -158,30 +158,30 @@ async def test_users_list_their_own_uploads_and_admins_all(desk: Desk) -> None:
 async def start(desk: Desk, upload_id: str) -> int:
     side = {"upload": upload_id, "primary_key": ["id"]}
     document = recipe(sources={"left": side, "right": side}, rules=RULES)
-    run = said(await desk.ann.post("/api/runs", json={"recipe": document}), 202)
+    run = data_of(await desk.ann.post("/api/runs", json={"recipe": document}), 202)
     number: int = run["run_id"]
     return number
 
 
 async def test_an_upload_that_a_run_is_about_to_read_is_not_deleted(desk: Desk) -> None:
-    upload_id = said(await upload(desk.ann), 201)["upload_id"]
+    upload_id = data_of(await upload(desk.ann), 201)["upload_id"]
     run_id = await start(desk, upload_id)
     error = refused(await desk.ann.delete(f"/api/uploads/{upload_id}"), 409)
     assert error["code"] == "INVALID_STATE"
-    said(await desk.ann.post(f"/api/runs/{run_id}/cancel"))
-    said(await desk.ann.delete(f"/api/uploads/{upload_id}"))
+    data_of(await desk.ann.post(f"/api/runs/{run_id}/cancel"))
+    data_of(await desk.ann.delete(f"/api/uploads/{upload_id}"))
 
 
 async def test_an_upload_is_deleted_so_many_days_after_its_last_use(
     desk: Desk, tmp_path: Path, move_time: Callable[[str], Awaitable[None]]
 ) -> None:
     loop = next(loop for loop in desk.parts.loops if isinstance(loop, UploadExpiry))
-    unused = said(await upload(desk.ann), 201)["upload_id"]
-    used = said(await upload(desk.ann), 201)["upload_id"]
-    running = said(await upload(desk.ann), 201)["upload_id"]
+    unused = data_of(await upload(desk.ann), 201)["upload_id"]
+    used = data_of(await upload(desk.ann), 201)["upload_id"]
+    running = data_of(await upload(desk.ann), 201)["upload_id"]
     read_by = await start(desk, running)
     await move_time("20 days")
-    said(await desk.ann.post(f"/api/runs/{await start(desk, used)}/cancel"))
+    data_of(await desk.ann.post(f"/api/runs/{await start(desk, used)}/cancel"))
     await move_time("29 days 23 hours")
     assert (await loop.run_once()).files == 0
     await move_time("30 days 1 minute")

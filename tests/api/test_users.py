@@ -36,26 +36,26 @@ def bearer(token: str) -> dict[str, str]:
 async def add(operator: httpx2.AsyncClient, username: str, **values: object) -> dict[str, Any]:
     answer = await operator.post("/api/users", json={"username": username} | values)
     assert answer.status_code == 201, answer.text
-    made: dict[str, Any] = answer.json()
-    return made
+    user: dict[str, Any] = answer.json()
+    return user
 
 
 async def make_key(operator: httpx2.AsyncClient, username: str, **values: object) -> dict[str, Any]:
     answer = await operator.post(f"/api/users/{username}/api-keys", json=values)
     assert answer.status_code == 201, answer.text
-    made: dict[str, Any] = answer.json()
-    return made
+    key: dict[str, Any] = answer.json()
+    return key
 
 
 async def test_a_user_is_a_flat_object_and_the_list_has_them_under_data(
     operator: httpx2.AsyncClient,
 ) -> None:
-    made = await add(operator, "ann", email="ann@example.com", display_name="Ann Łukasz 安")
-    assert set(made) == FIELDS
-    assert (made["role"], made["is_active"], made["last_login_at"]) == ("analyst", True, None)
-    assert made["created_at"].endswith("Z")
-    assert (await operator.get("/api/users/ann")).json() == made
-    assert (await operator.get("/api/users")).json() == {"data": [made]}
+    user = await add(operator, "ann", email="ann@example.com", display_name="Ann Łukasz 安")
+    assert set(user) == FIELDS
+    assert (user["role"], user["is_active"], user["last_login_at"]) == ("analyst", True, None)
+    assert user["created_at"].endswith("Z")
+    assert (await operator.get("/api/users/ann")).json() == user
+    assert (await operator.get("/api/users")).json() == {"data": [user]}
 
 
 async def test_users_are_listed_newest_first_a_page_at_a_time(operator: httpx2.AsyncClient) -> None:
@@ -198,24 +198,30 @@ async def test_a_key_is_shown_once_and_works_until_it_is_revoked(
     operator: httpx2.AsyncClient, parts: Services
 ) -> None:
     await add(operator, "ann")
-    made = await make_key(operator, "ann", name="notebook", expires_in_days=1)
-    assert made["key"].startswith("pst_")
-    assert len(made["key"]) > 40
-    assert made["key"].startswith(made["prefix"])
-    ann = bearer(made["key"])
+    new_key = await make_key(operator, "ann", name="notebook", expires_in_days=1)
+    assert new_key["key"].startswith("pst_")
+    assert len(new_key["key"]) > 40
+    assert new_key["key"].startswith(new_key["prefix"])
+    ann = bearer(new_key["key"])
     listed = (await operator.get("/api/users/ann/api-keys", headers=ann)).json()["data"]
     assert [key["name"] for key in listed] == ["notebook"]
-    assert made["key"] not in str(listed)
+    assert new_key["key"] not in str(listed)
     error(
-        await operator.get("/api/users/ann", headers=bearer(made["key"] + "x")),
+        await operator.get("/api/users/ann", headers=bearer(new_key["key"] + "x")),
         401,
         "INVALID_TOKEN",
     )
-    assert (await operator.delete(f"/api/users/ann/api-keys/{made['id']}")).json() == {"revoked": 1}
-    assert (await operator.delete(f"/api/users/ann/api-keys/{made['id']}")).json() == {"revoked": 0}
+    assert (await operator.delete(f"/api/users/ann/api-keys/{new_key['id']}")).json() == {
+        "revoked": 1
+    }
+    assert (await operator.delete(f"/api/users/ann/api-keys/{new_key['id']}")).json() == {
+        "revoked": 0
+    }
     error(await operator.get("/api/users/ann", headers=ann), 401, "INVALID_TOKEN")
     await add(operator, "bob")
-    error(await operator.delete(f"/api/users/bob/api-keys/{made['id']}"), 404, "RESOURCE_NOT_FOUND")
+    error(
+        await operator.delete(f"/api/users/bob/api-keys/{new_key['id']}"), 404, "RESOURCE_NOT_FOUND"
+    )
 
 
 async def test_an_expired_key_opens_nothing(
@@ -262,11 +268,11 @@ async def test_the_first_user_is_made_once_even_if_many_try(operator: httpx2.Asy
 
     answers = await asyncio.gather(*(one(number) for number in range(5)))
     assert sorted(answer.status_code for answer in answers) == [201, 409, 409, 409, 409]
-    made = next(answer.json() for answer in answers if answer.status_code == 201)
-    assert set(made) == FIELDS | {"api_key"}
-    assert made["role"] == "ops"
-    listed = await operator.get("/api/users", headers=bearer(made["api_key"]))
-    assert [user["username"] for user in listed.json()["data"]] == [made["username"]]
+    first_user = next(answer.json() for answer in answers if answer.status_code == 201)
+    assert set(first_user) == FIELDS | {"api_key"}
+    assert first_user["role"] == "ops"
+    listed = await operator.get("/api/users", headers=bearer(first_user["api_key"]))
+    assert [user["username"] for user in listed.json()["data"]] == [first_user["username"]]
 
 
 async def test_strangers_make_no_first_user(operator: httpx2.AsyncClient) -> None:
@@ -294,8 +300,10 @@ async def test_also_on_a_machine_of_ones_own_the_first_user_needs_the_operator_t
                     401,
                     "AUTHENTICATION_REQUIRED",
                 )
-                made = await client.post("/api/users/bootstrap", json=ann, headers=bearer(OPERATOR))
-                assert made.status_code == 201
+                response = await client.post(
+                    "/api/users/bootstrap", json=ann, headers=bearer(OPERATOR)
+                )
+                assert response.status_code == 201
 
 
 async def test_the_word_of_a_route_is_nobodys_name(operator: httpx2.AsyncClient) -> None:

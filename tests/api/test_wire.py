@@ -1,4 +1,4 @@
-"""Whatever a worker can say, the control plane hears; whatever that answers, the worker hears."""
+"""Wire formats between workers and the control plane survive a round trip."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""One thing of every kind that somebody can own, made for whoever is to own it: for the matrix of
-rights."""
+"""Creates one resource of every kind for a given owner, for the permission matrix tests."""
 
 from __future__ import annotations
 
@@ -38,12 +37,12 @@ FIXED = {
     "table": "nothing",
     "version": "1",
 }
-"""What belongs to nobody, or to somebody by what stands before it."""
+"""Path parameters without an owner, or owned through an earlier parameter."""
 RECIPE = recipe(rules=[{"name": "r", "conditions": [{"left": "a", "op": "eq", "right": "a"}]}])
 
 
 class Things:
-    """`await things.path("/api/mappings/{mapping_id}", "ann")` is the path of a mapping of ann's."""
+    """`await things.path("/api/mappings/{mapping_id}", "ann")`: the path of a mapping of ann's."""
 
     def __init__(self, desk: Desk, default_source: int) -> None:
         self._desk = desk
@@ -83,30 +82,30 @@ class Things:
 
     async def _mapping(self, owner: str) -> str:
         client = getattr(self._desk, owner)
-        made = await client.post("/api/mappings", json=mapping_body(edge_definitions=[]))
-        assert made.status_code == 201, made.text
-        return str(made.json()["data"]["id"])
+        response = await client.post("/api/mappings", json=mapping_body(edge_definitions=[]))
+        assert response.status_code == 201, response.text
+        return str(response.json()["data"]["id"])
 
     async def _snapshot(self, owner: str) -> str:
-        made = await self._desk.graphs.snapshots.add(
+        snapshot = await self._desk.graphs.snapshots.add(
             owner=owner, name=f"snapshot {next(self._numbers)}"
         )
-        return str(made.snapshot_id)
+        return str(snapshot.snapshot_id)
 
     async def _instance(self, owner: str) -> str:
         slug, place = f"thing-{next(self._numbers)}", self._desk.graphs.instances.launcher.place
         return str(await self._desk.instance(owner=owner, url_slug=slug, place=place))
 
     async def _data_source(self, owner: str) -> str:
-        """It leads to a port where nobody listens, with credentials of its owner's."""
-        made = await self._desk.graphs.sources.add(
+        """A source on a closed port, with the owner's credentials."""
+        source = await self._desk.graphs.sources.add(
             name=f"source-{next(self._numbers)}",
             kind="mysql",
             owner=owner,
             config={"host": "127.0.0.1", "port": 9, "user": owner, "database": "shop"},
             secrets={"password": "not right"},
         )
-        return str(made.data_source_id)
+        return str(source.data_source_id)
 
     async def _recipe(self, owner: str) -> str:
         recipe_id = f"recipe-{next(self._numbers)}"
@@ -114,19 +113,19 @@ class Things:
         return recipe_id
 
     async def _run(self, owner: str) -> str:
-        made = await self._reconciled.runs.add(
+        run = await self._reconciled.runs.add(
             owner=owner, recipe=RECIPE, inputs={"left": {"files": []}, "right": {"files": []}}
         )
         await self._reconciled.runs.cancel(
-            made.run_id, actor=owner
+            run.run_id, actor=owner
         )  # a stream of its events then has an end
-        return str(made.run_id)
+        return str(run.run_id)
 
     async def _upload(self, owner: str) -> str:
-        made = await getattr(self._desk, owner).post(
+        response = await getattr(self._desk, owner).post(
             "/api/uploads?name=rows.csv", content=b"a,b\n1,2\n"
         )
-        return str(made.json()["data"]["upload_id"])
+        return str(response.json()["data"]["upload_id"])
 
     @property
     def _reconciled(self) -> ReconcileDesk:
@@ -137,16 +136,16 @@ class Things:
         return owner
 
     async def _key(self, username: str) -> str:
-        made = await self._desk.oz.post(f"/api/users/{username}/api-keys")
-        assert made.status_code == 201, made.text
-        return str(made.json()["id"])
+        response = await self._desk.oz.post(f"/api/users/{username}/api-keys")
+        assert response.status_code == 201, response.text
+        return str(response.json()["id"])
 
     async def _export(self, owner: str) -> str:
-        wanted = EntityExport(
+        export = EntityExport(
             entity=Entity(job_type="node", name="Customer"),
             sql="SELECT id FROM customers",
             data_source_id=self._source,
         )
         snapshot = int(await self._snapshot(owner))
-        [job] = await self._desk.graphs.exports.start(snapshot, [Submission(wanted=wanted)])
+        [job] = await self._desk.graphs.exports.start(snapshot, [Submission(wanted=export)])
         return str(job.job_id)

@@ -46,17 +46,18 @@ def main() -> int:
 
 
 def show(console: Console, report: Report) -> None:
-    found = report.judgement
+    judgement = report.judgement
     console.print(f"{report.schedules} schedules from seed {report.seed} in {report.seconds:.0f} s")
     console.print(
         "faults  " + ", ".join(f"{name} {count}" for name, count in report.faults.most_common())
     )
     console.print(
-        f"{found.jobs} jobs accepted, {found.attempts} attempts, {found.stale_refused} stale writes refused; "
-        f"[bold]{len(found.double_ends)} double ends, {len(found.lost)} lost, "
-        f"{len(found.leaked_locks)} leaked locks[/bold], {len(found.other)} other faults"
+        f"{judgement.jobs} jobs accepted, {judgement.attempts} attempts, {judgement.stale_refused}"
+        f" stale writes refused; [bold]{len(judgement.double_ends)} double ends,"
+        f" {len(judgement.lost)} lost, {len(judgement.leaked_locks)} leaked locks[/bold],"
+        f" {len(judgement.other)} other faults"
     )
-    for fault in found.faults[:40]:
+    for fault in judgement.faults[:40]:
         console.print(f"[red]✗[/red] {fault}", markup=True)
 
 

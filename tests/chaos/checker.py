@@ -55,12 +55,12 @@ def judge(history: History) -> Judgement:
 def double_ends(history: History) -> list[str]:
     """Promise 1: one end a job, and no second attempt was ever told that it wrote it."""
     ends = Counter(o["job_id"] for o in history.outcomes)
-    found = [f"job {job} has {count} ends" for job, count in ends.items() if count > 1]
+    problems = [f"job {job} has {count} ends" for job, count in ends.items() if count > 1]
     winners: dict[int, set[str]] = defaultdict(set)
     for (job, attempt), verdicts in history.verdicts.items():
         if verdicts & {"done", "repeated"}:
             winners[job].add(attempt)
-    found += [
+    problems += [
         f"job {job}: attempts {sorted(a)} were each told they ended it"
         for job, a in winners.items()
         if len(a) > 1
@@ -68,31 +68,34 @@ def double_ends(history: History) -> list[str]:
     ended_by = {o["job_id"]: o["attempt_id"] for o in history.outcomes}
     for job, attempts in winners.items():
         if attempts != {ended_by.get(job)}:
-            found.append(
-                f"job {job}: {sorted(attempts)} was told it ended it, the table says {ended_by.get(job)}"
+            problems.append(
+                f"job {job}: {sorted(attempts)} was told it ended it, the table says"
+                f" {ended_by.get(job)}"
             )
-    return found
+    return problems
 
 
 def lost(history: History) -> list[str]:
     """Promise 2: what was accepted is over now, and nothing is left in the queue."""
     ended = {o["job_id"] for o in history.outcomes}
-    found = [
+    problems = [
         f"job {job} was accepted and has no end" for job in history.accepted if job not in ended
     ]
-    found += [f"job {row['job_id']} is still live (status {row['status']})" for row in history.live]
-    known = {row["job_id"] for row in history.jobs}
-    found += [
+    problems += [
+        f"job {row['job_id']} is still live (status {row['status']})" for row in history.live
+    ]
+    job_ids = {row["job_id"] for row in history.jobs}
+    problems += [
         f"job {job} was accepted and is not in the table"
         for job in history.accepted
-        if job not in known
+        if job not in job_ids
     ]
-    return found
+    return problems
 
 
 def leaked_locks(history: History) -> list[str]:
     """Promise 3: no lock is left, and the spans of jobs that shared one never overlap."""
-    found = [
+    problems = [
         f"lock {row['lock_key']} is still held by job {row['job_id']}"
         for row in history.live
         if row["lock_key"]
@@ -102,27 +105,29 @@ def leaked_locks(history: History) -> list[str]:
     for row in history.jobs:
         if row["lock_key"] and row["job_id"] in ended:
             spans[row["lock_key"]].append((row["created_at"], ended[row["job_id"]], row["job_id"]))
-    for key, held in spans.items():
-        held.sort()
-        for (_, end, first), (start, _, second) in pairwise(held):
+    for key, intervals in spans.items():
+        intervals.sort()
+        for (_, end, first), (start, _, second) in pairwise(intervals):
             if start < end:
-                found.append(f"lock {key}: jobs {first} and {second} held it at once")
-    return found
+                problems.append(f"lock {key}: jobs {first} and {second} held it at once")
+    return problems
 
 
 def gates(history: History) -> list[str]:
     """Promise 4: every gate fired, and its follow-up was enqueued once."""
-    found = [f"group {g['group_id']} never fired" for g in history.fired if g["status"] < SUCCEEDED]
+    problems = [
+        f"group {g['group_id']} never fired" for g in history.fired if g["status"] < SUCCEEDED
+    ]
     followers = Counter(
         json.loads(j["payload"])["group"] for j in history.jobs if j["kind"] == "storm.after"
     )
-    found += [
+    problems += [
         f"group {group} opened {count} follow-ups"
         for group, count in followers.items()
         if count > 1
     ]
     fired = {g["name"] for g in history.fired if g["status"] >= SUCCEEDED}
-    return found + [f"{name} fired and opened nothing" for name in fired if followers[name] == 0]
+    return problems + [f"{name} fired and opened nothing" for name in fired if followers[name] == 0]
 
 
 def cancels(history: History) -> list[str]:
@@ -158,7 +163,9 @@ def fences(history: History) -> list[str]:
 
 
 def zombies(history: History) -> list[str]:
-    """Promise 7: who was told `stale` has written nothing: the end carries another fence, or none."""
+    """Promise 7: who was told `stale` has written nothing: the end carries another fence, or
+    none.
+    """
     ended_by = {o["job_id"]: o["attempt_id"] for o in history.outcomes}
     return [
         f"job {job}: attempt {attempt} was told stale, yet the end is its own"

@@ -68,10 +68,10 @@ async def storm(
         world.thaw()
         await _until_fewer(world, 0, patience=CALM_SECONDS)
         await asyncio.sleep(1.5)  # woken zombies have their say before the books are closed
-        found = await history.read(folder, world.dsn)
+        events = await history.read(folder, world.dsn)
         exits = Counter(world.exits.values())
     journal.close()
-    return Report(seed, schedules, time.monotonic() - started, faults, checker.judge(found), exits)
+    return Report(seed, schedules, time.monotonic() - started, faults, checker.judge(events), exits)
 
 
 @asynccontextmanager

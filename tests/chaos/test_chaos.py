@@ -34,16 +34,17 @@ async def test_no_storm_doubles_an_end_loses_a_job_or_leaks_a_lock(
     folder = short_dir / "chaos"
     folder.mkdir()
     report = await storm(folder, seed=seed, schedules=SCHEDULES)
-    found = report.judgement
+    judgement = report.judgement
     with capsys.disabled():
         print(  # noqa: T201
-            f"chaos: {found.jobs} jobs, {found.attempts} attempts, {found.stale_refused} stale writes refused"
+            f"chaos: {judgement.jobs} jobs, {judgement.attempts} attempts,"
+            f" {judgement.stale_refused} stale writes refused"
         )
-        print(f"chaos: {found.taken_over} attempts taken over by a worker of the same name")  # noqa: T201
-    assert found.faults == []
-    assert found.jobs > SCHEDULES
-    assert found.stale_refused >= SCHEDULES, "the storm was too mild to prove anything"
-    assert found.taken_over >= SCHEDULES // 20, "too few workers came back under their name"
+        print(f"chaos: {judgement.taken_over} attempts taken over by a worker of the same name")  # noqa: T201
+    assert judgement.faults == []
+    assert judgement.jobs > SCHEDULES
+    assert judgement.stale_refused >= SCHEDULES, "the storm was too mild to prove anything"
+    assert judgement.taken_over >= SCHEDULES // 20, "too few workers came back under their name"
 
 
 def good() -> History:

@@ -1,4 +1,6 @@
-"""A worker of the storm: the real runtime, with handlers that do little and write down all they do."""
+"""A worker of the storm: the real runtime, with handlers that do little and write down all they
+do.
+"""
 
 from __future__ import annotations
 

@@ -174,11 +174,11 @@ class World:
         if zygote.stdout is None:
             raise RuntimeError("the zygote has no voice")
         async for line in zygote.stdout:
-            said = json.loads(line)
-            if "id" in said:
-                self._orders[said["id"]].set_result(said["pid"])
+            event = json.loads(line)
+            if "id" in event:
+                self._orders[event["id"]].set_result(event["pid"])
             else:
-                await self._replace(said["exited"], said["code"])
+                await self._replace(event["exited"], event["code"])
 
     async def _replace(self, pid: int, code: int) -> None:
         """Whoever is gone is followed by another, as an orchestrator would do; one that was killed

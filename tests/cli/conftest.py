@@ -62,11 +62,11 @@ class Cli:
 
 @pytest.fixture
 def cli(short_dir: Path, tmp_path: Path) -> Iterator[Cli]:
-    """The command line with an empty home; whatever a test left running in it ends with the test."""
-    made = Cli(short_dir / tmp_path.name / "home")
-    yield made
-    if made.home.exists():
-        made("down")
+    """The command line with an empty home; processes left running are stopped after the test."""
+    new_cli = Cli(short_dir / tmp_path.name / "home")
+    yield new_cli
+    if new_cli.home.exists():
+        new_cli("down")
 
 
 @pytest.fixture(scope="module")

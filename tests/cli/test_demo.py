@@ -67,7 +67,7 @@ def test_its_books_tie(played: dict[str, Any]) -> None:
         "bank charges taken off": 333,
         "paid in parts": 250,
     }
-    assert {side: found["rows"] for side, found in books["sides"].items()} == {
+    assert {side: side_totals["rows"] for side, side_totals in books["sides"].items()} == {
         "left": 5000,
         "right": 5160,
     }
@@ -102,14 +102,12 @@ def test_its_page_is_well_formed_and_asks_for_nothing(page: str) -> None:
 
 
 def test_afterwards_everything_is_there_to_explore(afterwards: Cli) -> None:
-    assert [found["name"] for found in afterwards("mapping", "list", "--json").json] == [
-        "Fraud rings"
-    ]
-    assert [found["status"] for found in afterwards("snapshot", "list", "--json").json] == ["ready"]
-    assert [found["recipe_id"] for found in afterwards("recipe", "list", "--json").json] == [
+    assert [row["name"] for row in afterwards("mapping", "list", "--json").json] == ["Fraud rings"]
+    assert [row["status"] for row in afterwards("snapshot", "list", "--json").json] == ["ready"]
+    assert [row["recipe_id"] for row in afterwards("recipe", "list", "--json").json] == [
         "invoices-vs-payments"
     ]
-    assert [found["status"] for found in afterwards("run", "list", "--json").json] == ["completed"]
+    assert [row["status"] for row in afterwards("run", "list", "--json").json] == ["completed"]
     assert afterwards("table", "health", "lake.shop.events", "--json").code == 0
 
 

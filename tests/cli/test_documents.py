@@ -97,9 +97,9 @@ class Described:
         place = path.partition("?")[0]
         for pattern, operations in self._paths.items():
             if pattern.fullmatch(place) and method.lower() in operations:
-                said = operations[method.lower()]["responses"]
-                status = next(code for code in said if code.startswith("2"))
-                schema = said[status]["content"]["application/json"]["schema"]
+                responses = operations[method.lower()]["responses"]
+                status = next(code for code in responses if code.startswith("2"))
+                schema = responses[status]["content"]["application/json"]["schema"]
                 return Answer(status=int(status), body=self._examples.of(schema))
         raise AssertionError(f"{method} {path} is not described")
 
@@ -139,9 +139,9 @@ def test_json_is_as_promised_and_nothing_else_is_on_stdout(
     asking: None, capsys: pytest.CaptureFixture[str], words: str
 ) -> None:
     assert output.guarded(app, [*words.split(), *CALLS[words], "--json"]) == 0
-    said = capsys.readouterr()
-    check(json.loads(said.out), DOCUMENTS[words.removesuffix(" on")])
-    assert said.err == ""
+    printed = capsys.readouterr()
+    check(json.loads(printed.out), DOCUMENTS[words.removesuffix(" on")])
+    assert printed.err == ""
 
 
 @pytest.mark.parametrize(
@@ -151,9 +151,9 @@ def test_people_can_read_it_without_colour(
     asking: None, capsys: pytest.CaptureFixture[str], words: str
 ) -> None:
     assert output.guarded(app, [*words.split(), *CALLS[words]]) == 0
-    said = capsys.readouterr().out
-    assert said.strip()
-    assert "\033" not in said
+    printed = capsys.readouterr().out
+    assert printed.strip()
+    assert "\033" not in printed
 
 
 def test_what_others_wrote_gives_no_orders(
@@ -168,9 +168,9 @@ def test_what_others_wrote_gives_no_orders(
     with answering(Answer(body={"data": named})) as stand:
         monkeypatch.setenv("PENSTOCK_URL", stand.url)
         assert output.guarded(app, ["run", "show", "1"]) == 0
-    said = capsys.readouterr().out
-    assert r"[red]x[/red] \x1b[2J" in said
-    assert "\x1b" not in said
+    printed = capsys.readouterr().out
+    assert r"[red]x[/red] \x1b[2J" in printed
+    assert "\x1b" not in printed
 
 
 def test_the_overviews_name_every_command() -> None:

@@ -34,10 +34,11 @@ DEADLINE = 60
 PEAK = """
 import atexit, pathlib, sys
 from penstock.cli import main
-def told():
-    [line] = [l for l in pathlib.Path("/proc/self/status").read_text().splitlines() if l.startswith("VmHWM")]
+def write_peak():
+    status = pathlib.Path("/proc/self/status").read_text()
+    [line] = [l for l in status.splitlines() if l.startswith("VmHWM")]
     pathlib.Path(sys.argv[1]).write_text(line.split()[1])
-atexit.register(told)
+atexit.register(write_peak)
 main(sys.argv[2:])
 """
 
@@ -82,9 +83,9 @@ def test_a_query_becomes_parquet_with_exact_types_and_a_manifest(
         export("SELECT * FROM orders WHERE id < 10 ORDER BY id", f"duckdb:{shop}", to, "--json")
         == 0
     )
-    said = json.loads(capsys.readouterr().out)
-    assert (said["rows"], len(said["parts"]), said["place"]) == (10, 1, f"file://{to}")
-    table = pq.read_table(to / said["parts"][0]["path"])
+    document = json.loads(capsys.readouterr().out)
+    assert (document["rows"], len(document["parts"]), document["place"]) == (10, 1, f"file://{to}")
+    table = pq.read_table(to / document["parts"][0]["path"])
     assert [(f.name, f.type) for f in table.schema] == [
         ("id", pa.int64()),
         ("amount", pa.decimal128(12, 2)),
@@ -93,9 +94,9 @@ def test_a_query_becomes_parquet_with_exact_types_and_a_manifest(
     ]
     assert table["amount"][1].as_py() == Decimal("0.25")
     manifest = result(str(to))
-    assert (manifest.rows, [p.path for p in manifest.parts]) == (10, [said["parts"][0]["path"]])
+    assert (manifest.rows, [p.path for p in manifest.parts]) == (10, [document["parts"][0]["path"]])
     assert sorted(p.name for p in to.iterdir()) == sorted(
-        [said["parts"][0]["path"], "manifest.json"]
+        [document["parts"][0]["path"], "manifest.json"]
     )
 
 
@@ -209,11 +210,11 @@ def running(folder: Path, sql: str, source: str) -> Iterator[subprocess.Popen[st
 async def _active(dsn: str) -> int:
     connection = await asyncpg.connect(dsn)
     try:
-        found: int = await connection.fetchval(
-            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state = 'active'"
-            " AND application_name LIKE 'penstock export%'"
+        count: int = await connection.fetchval(
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state = "
+            "'active' AND application_name LIKE 'penstock export%'"
         )
-        return found
+        return count
     finally:
         await connection.close()
 
@@ -228,7 +229,8 @@ def until(condition: Any) -> None:
 async def _fill(dsn: str) -> None:
     connection = await asyncpg.connect(dsn)
     await connection.execute(
-        "CREATE TABLE numbers AS SELECT i, repeat('x', 100) || i AS s FROM generate_series(1, 20000) i"
+        "CREATE TABLE numbers AS SELECT i, repeat('x', 100) || i AS s FROM generate_series(1, "
+        "20000) i"
     )
     await connection.close()
 
@@ -250,10 +252,10 @@ def test_an_interrupt_cancels_the_query_and_leaves_nothing_behind(
             lambda: any((tmp_path / "out").glob("*")) if flowing else asyncio.run(_active(database))
         )
         process.send_signal(sign)
-        _, said = process.communicate(timeout=DEADLINE)
+        _, stderr = process.communicate(timeout=DEADLINE)
     assert process.returncode == 130
-    assert "Interrupted" in said
-    assert "Traceback" not in said
+    assert "Interrupted" in stderr
+    assert "Traceback" not in stderr
     assert not (tmp_path / "out").exists()
     until(lambda: asyncio.run(_active(database)) == 0)
 
@@ -296,9 +298,12 @@ def test_s3_is_a_place_and_a_source(
 
 
 def test_the_commands_are_registered_and_load_nothing_of_the_server() -> None:
-    code = "import sys; from penstock.cli import app; print([m for m in sys.modules if 'pyarrow' in m or 'asyncpg' in m])"
-    said = subprocess.run(
+    code = (
+        "import sys; from penstock.cli import app; print([m for m in sys.modules if 'pyarrow' in "
+        "m or 'asyncpg' in m])"
+    )
+    completed = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, check=True, text=True, env=os.environ
     )
-    assert said.stdout.strip() == "[]"
+    assert completed.stdout.strip() == "[]"
     assert {"export", "rekey"} <= set(app)

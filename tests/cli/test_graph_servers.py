@@ -37,11 +37,13 @@ class Http:
 
     def reaches(self, instance_id: int, status: str) -> dict[str, Any]:
         until = time.monotonic() + 60
-        while (found := self("GET", f"/api/instances/{instance_id}")["data"])["status"] != status:
-            assert time.monotonic() < until, found
-            assert found["status"] != "failed", found
+        instance: dict[str, Any]
+        while (instance := self("GET", f"/api/instances/{instance_id}")["data"])[
+            "status"
+        ] != status:
+            assert time.monotonic() < until, instance
+            assert instance["status"] != "failed", instance
             time.sleep(0.1)
-        instance: dict[str, Any] = found
         return instance
 
 
@@ -72,18 +74,20 @@ def test_graph_servers_sleep_when_everything_stops_and_wake_when_it_is_back(
             data_source_id=source["id"],
             node_definitions=[NODE],
         )["data"]
-        made = ask("POST", "/api/instances", name="people", mapping_id=mapping["id"])["data"]
-        assert ask.reaches(made["id"], "running")["node_count"] == 5
+        created = ask("POST", "/api/instances", name="people", mapping_id=mapping["id"])["data"]
+        assert ask.reaches(created["id"], "running")["node_count"] == 5
         assert servers(cli.home)
         assert cli("down").code == 0
         assert servers(cli.home) == []
         assert cli("up", "--detach", "--port", "0").code == 0
         ask = Http(cli)
-        assert ask("GET", f"/api/instances/{made['id']}")["data"]["status"] == "suspended"
-        ask("POST", f"/api/instances/{made['id']}/resume")
-        found = ask.reaches(made["id"], "running")
+        assert ask("GET", f"/api/instances/{created['id']}")["data"]["status"] == "suspended"
+        ask("POST", f"/api/instances/{created['id']}/resume")
+        instance = ask.reaches(created["id"], "running")
         answer = ask(
-            "POST", f"/wrapper/{found['url_slug']}/query", query="MATCH (p:Person) RETURN count(*)"
+            "POST",
+            f"/wrapper/{instance['url_slug']}/query",
+            query="MATCH (p:Person) RETURN count(*)",
         )
         assert answer["rows"] == [[5]]
     finally:

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="module")
 def mapping(up: Cli) -> dict[str, Any]:
     until = time.monotonic() + 60
-    while not (found := up("mapping", "list", "--json").json):
+    while not (mappings := up("mapping", "list", "--json").json):
         assert time.monotonic() < until, "the demo warehouse did not come"
-    first: dict[str, Any] = found[0]
+    first: dict[str, Any] = mappings[0]
     return first
 
 
@@ -44,8 +44,8 @@ def test_a_new_home_has_a_warehouse_to_explore(up: Cli, mapping: dict[str, Any])
 def test_a_graph_is_asked_and_computed_on(up: Cli, graph: int) -> None:
     asked = up("query", str(graph), "MATCH (d:Device) RETURN count(d) AS devices", "--json")
     assert asked.json["rows"] == [[1800]]
-    told = up("query", str(graph), "MATCH (p:Person) WHERE p.id = 1 RETURN p.name AS name")
-    assert "name" in told.out
+    answer = up("query", str(graph), "MATCH (p:Person) WHERE p.id = 1 RETURN p.name AS name")
+    assert "name" in answer.out
     done = up(
         "algo",
         str(graph),
@@ -59,7 +59,7 @@ def test_a_graph_is_asked_and_computed_on(up: Cli, graph: int) -> None:
         "--json",
     )
     assert done.json["status"] == "completed"
-    assert "pagerank" in {each["name"] for each in up("algo", str(graph), "list", "--json").json}
+    assert "pagerank" in {row["name"] for row in up("algo", str(graph), "list", "--json").json}
     assert str(graph) in up("instance", "list").out
     assert up("instance", "show", str(graph), "--json").json["events"]
 
@@ -88,10 +88,10 @@ def test_a_mapping_comes_from_a_file_and_goes(
         "data_source_id": mapping["data_source_id"],
     }
     file.write_text(json.dumps(body | {"edge_definitions": []}))
-    made = up("mapping", "create", str(file), "--json")
-    assert made.code == 0, made.err
-    snapshot = up("snapshot", "create", str(made.json["id"]), "now", "--json")
+    created = up("mapping", "create", str(file), "--json")
+    assert created.code == 0, created.err
+    snapshot = up("snapshot", "create", str(created.json["id"]), "now", "--json")
     assert (snapshot.json["status"], snapshot.json["node_counts"]) == ("ready", {"City": 7})
-    assert up("mapping", "delete", str(made.json["id"])).code == 4
+    assert up("mapping", "delete", str(created.json["id"])).code == 4
     assert up("snapshot", "delete", str(snapshot.json["id"])).code == 0
-    assert up("mapping", "delete", str(made.json["id"])).code == 0
+    assert up("mapping", "delete", str(created.json["id"])).code == 0

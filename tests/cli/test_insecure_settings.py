@@ -124,14 +124,14 @@ def home(tmp_path: Path) -> Path:
 
 
 def names(home: Path, settings: dict[str, Any] | None = None, **facts: Any) -> list[str]:
-    found = warnings(
+    findings = warnings(
         Deployment(settings=Settings(home=home, **(settings or {})), home=home, **facts)
     )
-    for warning in found:
+    for warning in findings:
         assert warning.sentence.endswith(".")
         assert warning.sentence.count(". ") == 0, "one sentence"
         assert warning.mend
-    return [warning.name for warning in found]
+    return [warning.name for warning in findings]
 
 
 def test_a_new_home_gives_no_warning(home: Path) -> None:

@@ -60,8 +60,8 @@ def test_draining_refuses_new_jobs_and_says_so(up: Cli) -> None:
     assert up("drain", "on", "--reason", "upgrade").code == 0
     try:
         assert up("drain", "--json").json["draining"] is True
-        found = {f["what"]: f for f in up("doctor", "--json").json}
-        assert "draining" in found["a job"]["says"]
+        findings = {f["what"]: f for f in up("doctor", "--json").json}
+        assert "draining" in findings["a job"]["says"]
     finally:
         assert up("drain", "off").code == 0
     assert up("drain", "--json").json["draining"] is False
@@ -122,8 +122,8 @@ def test_a_wrong_setting_is_named_in_a_sentence(cli: Cli) -> None:
 
 def test_importing_penstock_and_its_command_line_loads_no_server() -> None:
     script = (
-        "import sys, penstock, penstock.cli; "
-        "print([m for m in ('fastapi', 'asyncpg', 'pyarrow', 'uvicorn', 'pydantic', 'sqlglot') if m in sys.modules])"
+        "import sys, penstock, penstock.cli; print([m for m in ('fastapi', 'asyncpg', 'pyarrow', "
+        "'uvicorn', 'pydantic', 'sqlglot') if m in sys.modules])"
     )
     loaded = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
@@ -136,8 +136,8 @@ def test_a_job_is_followed_to_its_end(up: Cli) -> None:
     job = up(
         "job", "list", "--kind", "probe", "--status", "succeeded", "--limit", "1", "--json"
     ).json["data"][0]["id"]
-    told = up("job", "tail", str(job), "--json").json
-    assert (told["id"], told["status"], told["changes"][-1]["status"]) == (
+    events = up("job", "tail", str(job), "--json").json
+    assert (events["id"], events["status"], events["changes"][-1]["status"]) == (
         job,
         "succeeded",
         "succeeded",

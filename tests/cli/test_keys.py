@@ -32,10 +32,10 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, database: str) -> Home
 
 async def add(database: str, key: str, name: str) -> int:
     async with Db(database, size=1) as db:
-        made = await DataSources(db, Vault([key])).add(
+        source = await DataSources(db, Vault([key])).add(
             name=name, kind="postgres", owner="ann", config=CONFIG, secrets={"password": MARK}
         )
-    return made.data_source_id
+    return source.data_source_id
 
 
 async def secrets(database: str, key: str, source: int) -> object:
@@ -84,9 +84,9 @@ async def test_without_the_old_key_nothing_is_changed(
     if old:
         monkeypatch.setenv("PENSTOCK_SECRET_KEYS_OLD", new_key())
     assert await run("rekey") == 1
-    said = " ".join(capsys.readouterr().err.split())
-    assert "Nothing was changed" in said
-    assert "PENSTOCK_SECRET_KEYS_OLD" in said
+    stderr = " ".join(capsys.readouterr().err.split())
+    assert "Nothing was changed" in stderr
+    assert "PENSTOCK_SECRET_KEYS_OLD" in stderr
     assert await secrets(database, lost, source) == {"password": MARK}
 
 
@@ -97,9 +97,9 @@ async def test_a_call_without_a_key_or_with_a_bad_one_is_refused_in_a_sentence(
     assert "PENSTOCK_SECRET_KEY is not set" in capsys.readouterr().err
     monkeypatch.setenv("PENSTOCK_SECRET_KEY", "not-a-key")
     assert await run("rekey") == 2
-    said = capsys.readouterr().err
-    assert "32 bytes in base64" in said
-    assert "not-a-key" not in said
+    stderr = capsys.readouterr().err
+    assert "32 bytes in base64" in stderr
+    assert "not-a-key" not in stderr
 
 
 async def test_swapped_rows_are_found(
@@ -122,9 +122,9 @@ async def test_swapped_rows_are_found(
 def test_a_home_makes_a_key_that_a_vault_takes_and_keeps_it(tmp_path: Path) -> None:
     home = Home(tmp_path)
     home.make()
-    made = home.secret("secret_key", new_key)
-    assert Vault([made])
-    assert home.secret("secret_key", new_key) == made
+    key = home.secret("secret_key", new_key)
+    assert Vault([key])
+    assert home.secret("secret_key", new_key) == key
     assert (tmp_path / "secrets" / "secret_key").stat().st_mode & 0o077 == 0
 
 
@@ -132,7 +132,7 @@ def test_the_control_plane_gets_the_key_and_workers_do_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PENSTOCK_HOME", str(tmp_path))
-    given, old = new_key(), new_key()
+    own_key, old = new_key(), new_key()
     stack = Stack(Home(tmp_path))
     stack.home.make()
     plane = stack._plane_environment(config.load(), "postgresql:///x")
@@ -140,8 +140,8 @@ def test_the_control_plane_gets_the_key_and_workers_do_not(
     assert (tmp_path / "secrets" / "secret_key").read_text() == plane["PENSTOCK_SECRET_KEY"]
     monkeypatch.setenv("PENSTOCK_SECRET_KEYS_OLD", old)
     assert stack._plane_environment(config.load(), "")["PENSTOCK_SECRET_KEYS_OLD"] == old
-    monkeypatch.setenv("PENSTOCK_SECRET_KEY", given)
-    assert stack._plane_environment(config.load(), "")["PENSTOCK_SECRET_KEY"] == given
+    monkeypatch.setenv("PENSTOCK_SECRET_KEY", own_key)
+    assert stack._plane_environment(config.load(), "")["PENSTOCK_SECRET_KEY"] == own_key
     assert not any(
-        key in str(stack._environment()) for key in (plane["PENSTOCK_SECRET_KEY"], given, old)
+        key in str(stack._environment()) for key in (plane["PENSTOCK_SECRET_KEY"], own_key, old)
     )

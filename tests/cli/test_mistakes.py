@@ -27,9 +27,9 @@ def _at_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def _said(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
     code = output.guarded(app, list(arguments))
-    said = capsys.readouterr()
-    assert said.out == ""
-    return code, " ".join(said.err.split())
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    return code, " ".join(printed.err.split())
 
 
 @pytest.mark.parametrize(
@@ -60,10 +60,10 @@ def test_a_wrong_call_says_what_was_meant(
     next_command: str,
 ) -> None:
     monkeypatch.setenv("PENSTOCK_URL", "http://127.0.0.1:9")
-    code, said = _said(capsys, *typed)
+    code, stderr = _said(capsys, *typed)
     assert code == 2
-    assert sentence in said
-    assert said.endswith(next_command)
+    assert sentence in stderr
+    assert stderr.endswith(next_command)
 
 
 @pytest.mark.parametrize(
@@ -72,9 +72,9 @@ def test_a_wrong_call_says_what_was_meant(
 def test_where_nothing_runs_the_next_command_is_up(
     capsys: pytest.CaptureFixture[str], command: list[str]
 ) -> None:
-    code, said = _said(capsys, *command)
+    code, stderr = _said(capsys, *command)
     assert code == 5
-    assert "penstock up" in said
+    assert "penstock up" in stderr
 
 
 @pytest.mark.parametrize(
@@ -189,8 +189,8 @@ def test_a_package_that_is_missing_is_named_with_its_command(
         return real(name, *rest, **more)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    code, said = _said(capsys, "config")
-    assert (code, said) == (
+    code, stderr = _said(capsys, "config")
+    assert (code, stderr) == (
         2,
         "✗ This command needs pydantic, which is not installed. pip install 'penstock[up]'",
     )

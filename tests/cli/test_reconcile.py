@@ -44,8 +44,8 @@ def test_a_recipe_is_validated_saved_run_and_its_evidence_written(
     assert "to the cent" in str(
         furnished("run", "show", str(run["run_id"]), "--json").json["rules"]
     )
-    told = furnished("run", "show", str(run["run_id"]))
-    assert "5,000 rows" in told.out
+    shown = furnished("run", "show", str(run["run_id"]))
+    assert "5,000 rows" in shown.out
     assert str(run["run_id"]) in furnished("run", "list").out
     file = tmp_path / "matched.csv"
     written = furnished("evidence", str(run["run_id"]), "matched", "--to", str(file), "--json").json
@@ -78,10 +78,10 @@ def test_a_recipe_with_faults_says_them_all(furnished: Cli, tmp_path: Path) -> N
     )
     file = tmp_path / "wrong.json"
     file.write_text(json.dumps(wrong))
-    told = furnished("recipe", "validate", str(file))
-    assert told.code == 1
-    assert "issued" in told.out
-    assert "paid" in told.out
+    result = furnished("recipe", "validate", str(file))
+    assert result.code == 1
+    assert "issued" in result.out
+    assert "paid" in result.out
 
 
 def test_a_worn_table_is_looked_at_and_maintained(furnished: Cli) -> None:

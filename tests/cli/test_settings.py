@@ -37,20 +37,20 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def _shown(capsys: pytest.CaptureFixture[str]) -> dict[str, dict[str, Any]]:
     assert output.guarded(app, ["config", "--json"]) == 0
-    found: dict[str, dict[str, Any]] = json.loads(capsys.readouterr().out)
-    check(found, DOCUMENTS["config"])
-    return found
+    document: dict[str, dict[str, Any]] = json.loads(capsys.readouterr().out)
+    check(document, DOCUMENTS["config"])
+    return document
 
 
 def test_every_setting_is_shown_with_where_it_comes_from(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = _shown(capsys)
-    assert found.keys() == Settings.model_fields.keys()
-    assert found["port"] == {"value": 9001, "from": "PENSTOCK_PORT"}
-    assert found["log_level"] == {"value": "DEBUG", "from": str(home / "penstock.toml")}
-    assert found["service_token"]["from"] == str(home / "given" / "penstock_service_token")
-    assert found["host"] == {"value": "127.0.0.1", "from": "default"}
+    document = _shown(capsys)
+    assert document.keys() == Settings.model_fields.keys()
+    assert document["port"] == {"value": 9001, "from": "PENSTOCK_PORT"}
+    assert document["log_level"] == {"value": "DEBUG", "from": str(home / "penstock.toml")}
+    assert document["service_token"]["from"] == str(home / "given" / "penstock_service_token")
+    assert document["host"] == {"value": "127.0.0.1", "from": "default"}
 
 
 @pytest.mark.parametrize(
@@ -60,9 +60,9 @@ def test_no_secret_is_shown(
     home: Path, capsys: pytest.CaptureFixture[str], arguments: list[str]
 ) -> None:
     assert output.guarded(app, arguments) == 0
-    said = capsys.readouterr()
-    assert MARK not in said.out + said.err
-    assert "••••••" in json.dumps(said.out, ensure_ascii=False) or "\\u2022" in said.out
+    printed = capsys.readouterr()
+    assert MARK not in printed.out + printed.err
+    assert "••••••" in json.dumps(printed.out, ensure_ascii=False) or "\\u2022" in printed.out
 
 
 def test_a_setting_that_is_not_there_is_exit_code_3(

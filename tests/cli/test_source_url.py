@@ -81,9 +81,9 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_url_becomes_a_configuration_that_its_driver_takes(
     text: str, kind: str, config: dict[str, object]
 ) -> None:
-    found = read(text)
-    assert (found.kind, dict(found.config), dict(found.secrets)) == (kind, config, {})
-    open_source(found.kind, found.config, found.secrets)
+    source = read(text)
+    assert (source.kind, dict(source.config), dict(source.secrets)) == (kind, config, {})
+    open_source(source.kind, source.config, source.secrets)
 
 
 def test_a_path_is_a_database_a_folder_or_one_table(tmp_path: Path) -> None:

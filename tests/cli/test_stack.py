@@ -30,9 +30,9 @@ def supervisor(cli: Cli) -> int:
 
 
 def test_up_makes_everything_answer_and_doctor_finds_nothing_missing(up: Cli) -> None:
-    found = up("doctor", "--json")
-    assert found.code == 0, found.out
-    assert {f["what"] for f in found.json} >= {
+    result = up("doctor", "--json")
+    assert result.code == 0, result.out
+    assert {f["what"] for f in result.json} >= {
         "postgres",
         "control plane",
         "a job",
@@ -92,8 +92,8 @@ def test_jobs_outlive_a_restart(cli: Cli) -> None:
     assert cli("down").code == 0
     assert cli("up", "--detach", "--port", "0").code == 0
     try:
-        kept = cli("job", "list", "--kind", "probe", "--json").json["data"]
-        assert [j["id"] for j in kept] == [j["id"] for j in jobs]
+        after_restart = cli("job", "list", "--kind", "probe", "--json").json["data"]
+        assert [j["id"] for j in after_restart] == [j["id"] for j in jobs]
         assert jobs
     finally:
         cli("down")
@@ -154,8 +154,8 @@ def test_secrets_are_readable_by_their_owner_alone_and_on_no_command_line(up: Cl
 
 
 def _workers(pid: int) -> list[int]:
-    found = (p for p in psutil.Process(pid).children() if _lives(p))
-    return [p.pid for p in found if re.search(r"penstock\.cli worker", " ".join(p.cmdline()))]
+    processes = (p for p in psutil.Process(pid).children() if _lives(p))
+    return [p.pid for p in processes if re.search(r"penstock\.cli worker", " ".join(p.cmdline()))]
 
 
 def _postgres(pid: int) -> list[int]:

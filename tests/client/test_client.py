@@ -26,8 +26,8 @@ MODULES = sorted(file.name for file in (CLIENT / "_async").glob("*.py"))
 
 @pytest.mark.parametrize("name", MODULES)
 def test_the_synchronous_face_is_what_the_asynchronous_one_says(name: str) -> None:
-    said = written((CLIENT / "_async" / name).read_text())
-    assert (CLIENT / "_sync" / name).read_text() == said, "run: python -m tools.unasync"
+    generated = written((CLIENT / "_async" / name).read_text())
+    assert (CLIENT / "_sync" / name).read_text() == generated, "run: python -m tools.unasync"
 
 
 def test_there_is_no_module_in_one_face_only() -> None:
@@ -52,13 +52,13 @@ everybody's start."""
 
 
 def _loaded(code: str) -> list[str]:
-    said = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", f"import sys; {code}; print(*sys.modules)"],
         capture_output=True,
         text=True,
         check=True,
     )
-    return said.stdout.split()
+    return completed.stdout.split()
 
 
 def test_importing_the_client_loads_nothing_of_the_server() -> None:
@@ -97,7 +97,7 @@ def test_the_local_control_plane_is_found(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(
-    ("given", "wanted"),
+    ("text", "expected"),
     [
         ("30m", "PT1800S"),
         ("2h", "PT7200S"),
@@ -108,15 +108,15 @@ def test_the_local_control_plane_is_found(tmp_path: Path, monkeypatch: pytest.Mo
     ],
 )
 def test_spans_of_time_as_people_write_them(
-    given: str | timedelta | None, wanted: str | None
+    text: str | timedelta | None, expected: str | None
 ) -> None:
-    assert iso(given) == wanted
+    assert iso(text) == expected
 
 
-@pytest.mark.parametrize("given", ["", "soon", "2 weeks", "h2"])
-def test_what_is_no_span_of_time_is_refused(given: str) -> None:
+@pytest.mark.parametrize("text", ["", "soon", "2 weeks", "h2"])
+def test_what_is_no_span_of_time_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="no span of time"):
-        iso(given)
+        iso(text)
 
 
 def test_definitions_are_short_to_write_and_whole_on_the_wire() -> None:

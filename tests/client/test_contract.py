@@ -65,15 +65,15 @@ WRAPPED = ("ErrorBody", "ErrorDetail", "ErrorMeta", "Meta")
 @cache
 def _calls() -> dict[str, frozenset[str]]:
     """Method and template of every call, with the places of the templates left blank."""
-    found: dict[str, frozenset[str]] = {}
+    vocabularies: dict[str, frozenset[str]] = {}
     for file in (CLIENT / "_async").glob("*.py"):
         tree = ast.parse(file.read_text())
         vocabulary = _vocabulary(tree)
         for function in ast.walk(tree):
             if isinstance(function, ast.AsyncFunctionDef):
                 for operation in _called(function):
-                    found[operation] = found.get(operation, frozenset()) | vocabulary
-    return found
+                    vocabularies[operation] = vocabularies.get(operation, frozenset()) | vocabulary
+    return vocabularies
 
 
 def _called(function: ast.AsyncFunctionDef) -> set[str]:
@@ -82,20 +82,20 @@ def _called(function: ast.AsyncFunctionDef) -> set[str]:
     texts = {
         node.targets[0].id: _text(node.value) for node in ast.walk(function) if _names_text(node)
     }
-    found = set()
+    operations = set()
     for call in ast.walk(function):
         if isinstance(call, ast.Call):
-            said = [
+            texts_of_call = [
                 _text(a) or (texts.get(a.id) if isinstance(a, ast.Name) else None)
                 for a in call.args
             ]
-            method = next((text for text in said if text in METHODS), "GET")
-            found |= {
+            method = next((text for text in texts_of_call if text in METHODS), "GET")
+            operations |= {
                 f"{method} {_blank(text)}"
-                for text in said
+                for text in texts_of_call
                 if text and re.match(r"/(api/|health|ready)", text)
             }
-    return found
+    return operations
 
 
 def _names_text(node: ast.AST) -> Any:
@@ -111,8 +111,8 @@ def _text(node: ast.expr) -> str | None:
 
 
 def _vocabulary(tree: ast.Module) -> frozenset[str]:
-    """Names of arguments, attributes and keywords, and texts; and the fields of what is unpacked."""
-    found: set[str] = set()
+    """Names of arguments, attributes and keywords, string constants, and unpacked fields."""
+    names: set[str] = set()
     for node in ast.walk(tree):
         match node:
             case (
@@ -121,15 +121,15 @@ def _vocabulary(tree: ast.Module) -> frozenset[str]:
                 | ast.Attribute(attr=name)
                 | ast.Name(id=name)
             ):
-                found.add(name)
+                names.add(name)
             case ast.Constant(value=str(text)):
-                found.add(text)
-    for name in set(found):
+                names.add(text)
+    for name in set(names):
         if isinstance(shape := getattr(shapes, name, None), type) and (
             name.endswith(("Filters", "Body"))
         ):
-            found |= shape.__annotations__.keys()
-    return frozenset(found)
+            names |= shape.__annotations__.keys()
+    return frozenset(names)
 
 
 def _blank(path: str) -> str:
@@ -157,20 +157,20 @@ def _described() -> list[Any]:
 def _answers(operation: dict[str, Any]) -> set[str]:
     """The shapes of an operation's answer, without the envelope around them."""
     schemas = tool.description()["components"]["schemas"]
-    said = {
+    answers = {
         status: answer
         for status, answer in operation["responses"].items()
         if status.startswith("2")
     }
-    named = set(tool.referred(said))
+    named = set(tool.referred(answers))
     inside = {
         inner
         for name in named
         if name.startswith(tool.WRAPPERS)
         for inner in tool.referred(schemas[name])
     }
-    found = {name for name in named | inside if not name.startswith(tool.WRAPPERS)}
-    return {tool.named(name) for name in found} - set(WRAPPED)
+    shapes = {name for name in named | inside if not name.startswith(tool.WRAPPERS)}
+    return {tool.named(name) for name in shapes} - set(WRAPPED)
 
 
 def test_every_operation_has_a_call() -> None:
@@ -197,7 +197,11 @@ def test_a_call_takes_every_field_of_its_request(called: str, operation: dict[st
     schemas = tool.description()["components"]["schemas"]
     bodies = list(tool.referred(operation.get("requestBody", {})))
     fields = {field for body in bodies for field in schemas[body].get("properties", {})}
-    fields |= {each["name"] for each in operation.get("parameters", ()) if each["in"] == "query"}
+    fields |= {
+        parameter["name"]
+        for parameter in operation.get("parameters", ())
+        if parameter["in"] == "query"
+    }
     assert sorted(fields - _calls()[called] - tool.PAGING) == []
 
 
@@ -205,8 +209,8 @@ def test_a_call_takes_every_field_of_its_request(called: str, operation: dict[st
 def test_a_call_gives_every_field_of_its_answer(called: str, operation: dict[str, Any]) -> None:
     for name in _answers(operation) - HANDLED.keys():
         if name in MODELS:
-            known = MODELS[name].__name__
-            assert {known, f"Async{known.removesuffix('Info')}"} & _calls()[called], (
+            class_name = MODELS[name].__name__
+            assert {class_name, f"Async{class_name.removesuffix('Info')}"} & _calls()[called], (
                 f"{called} answers with {name}"
             )
         else:
@@ -237,7 +241,7 @@ def test_a_model_has_every_field_of_what_it_is_made_from(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "field", "wanted"),
+    ("model", "field", "expected_words"),
     [
         (models.SnapshotInfo, "status", words.SnapshotStatus),
         (models.InstanceInfo, "status", words.InstanceStatus),
@@ -248,9 +252,9 @@ def test_a_model_has_every_field_of_what_it_is_made_from(name: str) -> None:
     ],
 )
 def test_a_models_words_are_those_of_the_description(
-    model: type, field: str, wanted: object
+    model: type, field: str, expected_words: object
 ) -> None:
-    assert typing.get_type_hints(model)[field] == wanted
+    assert typing.get_type_hints(model)[field] == expected_words
 
 
 def test_every_word_of_the_description_is_known() -> None:
@@ -286,7 +290,7 @@ def test_every_error_code_of_the_description_has_its_exception() -> None:
 
 def test_every_error_code_that_a_server_can_raise_has_its_exception() -> None:
     rooms = [file for file in CLIENT.parent.rglob("*.py") if CLIENT not in file.parents]
-    said = re.compile(r'^ +code(?:: .+)? = "([A-Z_]+)"', re.MULTILINE)
-    codes = {code for file in rooms for code in said.findall(file.read_text())}
+    code_line = re.compile(r'^ +code(?:: .+)? = "([A-Z_]+)"', re.MULTILINE)
+    codes = {code for file in rooms for code in code_line.findall(file.read_text())}
     assert len(codes) > 60
     assert sorted(codes - errors.BY_CODE.keys()) == []

@@ -73,9 +73,9 @@ async def test_a_job_whose_answer_is_lost_is_made_once(
         with losing(str(desk.oz.base_url), answers=answers) as (url, lost):
             async with penstock.AsyncClient(url, "oz") as ps:
                 job = await ps.jobs.create("probe", {"steps": 1})
-                made = [found.id async for found in ps.jobs.list(kind="probe")]
+                job_ids = [row.id async for row in ps.jobs.list(kind="probe")]
                 again = await ps.jobs.create("probe", {"steps": 1})
-    assert made == [job.id]
+    assert job_ids == [job.id]
     assert again.id != job.id
     assert lost == ["POST /api/jobs 201"] + ["POST /api/jobs 201"] * (answers - 1)
 
@@ -88,5 +88,5 @@ async def test_after_the_last_try_it_says_that_nobody_answered(
             async with penstock.AsyncClient(url, "oz") as ps:
                 with pytest.raises(penstock.errors.Unreachable):
                     await ps.jobs.create("probe", {"steps": 1})
-                assert len([found async for found in ps.jobs.list(kind="probe")]) == 1
+                assert len([row async for row in ps.jobs.list(kind="probe")]) == 1
     assert len(lost) == 4

@@ -1,4 +1,4 @@
-"""The client against a whole Penstock of its own: database, control plane, worker, graph servers."""
+"""The client against a complete Penstock: database, control plane, worker, graph servers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from penstock.client._async.instances import AsyncGraph
     from penstock.client._async.mappings import AsyncMapping
 
-ENDLESS = "MATCH (a:Account), (b:Account), (c:Account) WHERE a.balance + b.balance > c.balance RETURN count(*)"
+ENDLESS = (
+    "MATCH (a:Account), (b:Account), (c:Account) WHERE a.balance + b.balance > c.balance RETURN "
+    "count(*)"
+)
 CITIES = node("City", "SELECT DISTINCT city AS name FROM people", "name", "STRING")
 
 
@@ -66,13 +69,13 @@ async def graph(bank: AsyncMapping) -> AsyncIterator[AsyncGraph]:
 
 async def test_a_source_really_answers(ps: penstock.AsyncClient, source: int) -> None:
     assert (await ps.sources.test(source))["ok"] is True
-    assert [found.id async for found in ps.sources.list()] == [source]
+    assert [row.id async for row in ps.sources.list()] == [source]
 
 
 async def test_a_mapping_goes_through_its_versions(ps: penstock.AsyncClient, source: int) -> None:
     mapping = await ps.mappings.create("Places", nodes=[CITIES], data_source=source)
     near = edge("NEAR", ("City", "City"), "SELECT 'Wien' AS a, 'Paris' AS b", ("a", "b"))
-    await mapping.update("cities have neighbours", edges=[near])
+    await mapping.update("cities have neighbors", edges=[near])
     assert mapping.info.current_version == 2
     assert (await mapping.diff(1, 2))["summary"]["edges_added"] == 1
     await mapping.restore(1)
@@ -81,8 +84,8 @@ async def test_a_mapping_goes_through_its_versions(ps: penstock.AsyncClient, sou
     assert copied.info.node_definitions == mapping.info.node_definitions
     assert (await mapping.tree())["totals"]["version_count"] == 3
     assert (await mapping.lifecycle(ttl="1d")).info.ttl == "P1D"
-    for each in (copied, mapping):
-        await each.delete()
+    for mapping_object in (copied, mapping):
+        await mapping_object.delete()
     with pytest.raises(penstock.errors.NotFound):
         await mapping.refresh()
 
@@ -128,18 +131,18 @@ async def test_a_graph_answers_in_rows_and_in_arrow(graph: AsyncGraph) -> None:
     assert (len(capped), capped.truncated) == (10, True)
 
 
-async def test_a_graph_knows_its_schema_state_and_neighbours(graph: AsyncGraph) -> None:
+async def test_a_graph_knows_its_schema_state_and_neighbors(graph: AsyncGraph) -> None:
     assert (await graph.schema())["total_nodes"] == 6800
     assert (await graph.server_status())["ready"] is True
     assert (await graph.lock())["locked"] is False
     around = await graph.subgraph(["Person:1"], hops=1)
-    assert any(found["_id"] == "Person:1" for found in around["nodes"])
+    assert any(element["_id"] == "Person:1" for element in around["nodes"])
     assert (await graph.refresh()).info.node_count == 6800
     assert [event["event_type"] async for event in graph.history()]
     assert [change.status async for change in graph.events()] == ["running"]
 
 
-async def test_a_drawn_node_brings_its_neighbours_from_the_graph(graph: AsyncGraph) -> None:
+async def test_a_drawn_node_brings_its_neighbors_from_the_graph(graph: AsyncGraph) -> None:
     busiest = "MATCH (a:Account)-[t]-() WITH a, count(t) AS n ORDER BY n DESC LIMIT 1 RETURN a"
     view = (await graph.query(busiest)).view(expand_cap=3)
     (drawn,) = view.drawing.nodes
@@ -155,11 +158,11 @@ async def test_a_drawn_node_brings_its_neighbours_from_the_graph(graph: AsyncGra
 async def test_an_algorithm_finds_the_rings(graph: AsyncGraph) -> None:
     done = await graph.algo.scc(node_label="Account", edge_type="SENT_MUCH", write="ring")
     assert (done.status, done.info.nodes_updated) == ("completed", 3000)
-    found = await graph.query(rings.RINGS, {"least": 3})
-    assert found.column("accounts") == [8, 6, 5]
-    assert "scc" in {each["name"] for each in await graph.algo.catalogue()}
+    result = await graph.query(rings.RINGS, {"least": 3})
+    assert result.column("accounts") == [8, 6, 5]
+    assert "scc" in {algorithm["name"] for algorithm in await graph.algo.catalogue()}
     assert (await graph.algo.describe("scc"))["name"] == "scc"
-    assert any(each["algorithm_name"] == "scc" for each in await graph.algo.executions())
+    assert any(execution["algorithm_name"] == "scc" for execution in await graph.algo.executions())
 
 
 async def test_networkx_answers_by_name(graph: AsyncGraph) -> None:
@@ -267,21 +270,23 @@ async def test_the_tour_of_the_specification_runs(
 async def test_a_source_is_looked_at_before_a_recipe_names_it(
     ps: penstock.AsyncClient, source: int
 ) -> None:
-    assert source in [found.id async for found in ps.sources.list()]
-    assert "bank" in [found["alias"] async for found in ps.reconcile.sources.list()]
+    assert source in [row.id async for row in ps.sources.list()]
+    assert "bank" in [row["alias"] async for row in ps.reconcile.sources.list()]
     first = await ps.reconcile.sources.preview("bank", "invoices", limit=3)
     assert len(first["rows"]) == 3
-    wanted = {"column": "invoice_no", "op": "eq", "value": first["rows"][0]["invoice_no"]}
-    [found] = (await ps.reconcile.sources.load_scoped("bank", table="invoices", filters=[wanted]))[
-        "rows"
-    ]
-    assert found == first["rows"][0]
+    condition = {"column": "invoice_no", "op": "eq", "value": first["rows"][0]["invoice_no"]}
+    [record] = (
+        await ps.reconcile.sources.load_scoped("bank", table="invoices", filters=[condition])
+    )["rows"]
+    assert record == first["rows"][0]
 
 
 async def test_the_clock_makes_jobs_until_its_schedule_is_dropped(ps: penstock.AsyncClient) -> None:
-    made = await ps.schedules.set("nightly", "0 3 * * *", {"kind": "probe"}, zone="Europe/Vienna")
-    assert (made["zone"], made["enabled"]) == ("Europe/Vienna", True)
-    assert [found["name"] async for found in ps.schedules.list()] == ["nightly"]
+    schedule = await ps.schedules.set(
+        "nightly", "0 3 * * *", {"kind": "probe"}, zone="Europe/Vienna"
+    )
+    assert (schedule["zone"], schedule["enabled"]) == ("Europe/Vienna", True)
+    assert [row["name"] async for row in ps.schedules.list()] == ["nightly"]
     assert (await ps.schedules.drop("nightly"))["name"] == "nightly"
     with pytest.raises(penstock.errors.NotFound):
         await ps.schedules.get("nightly")
@@ -289,8 +294,8 @@ async def test_the_clock_makes_jobs_until_its_schedule_is_dropped(ps: penstock.A
 
 async def test_a_job_tells_where_it_is_until_it_is_over(ps: penstock.AsyncClient) -> None:
     job = await ps.jobs.create("probe", {"steps": 2, "seconds_per_step": 0.2}, max_attempts=1)
-    told = [change.status async for change in job.events()]
-    assert told[-1] == "succeeded"
+    statuses = [change.status async for change in job.events()]
+    assert statuses[-1] == "succeeded"
     assert (await job.wait(progress=False)).info.attempts
 
 
@@ -307,8 +312,8 @@ async def test_the_server_tells_a_runs_changes_as_they_come(
 ) -> None:
     sides = {"left": _plain("invoices"), "right": _plain("payments")}
     run = await ps.reconcile.run(books.RECIPE | {"recipe_id": None, "sources": sides})
-    told = [change async for change in run.events()]
-    assert told[-1].status == run.status == "completed"
+    changes = [change async for change in run.events()]
+    assert changes[-1].status == run.status == "completed"
     assert run.totals["left"]["rows"] == 5000
     assert [change async for change in run.events()] == []
 

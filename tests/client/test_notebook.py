@@ -50,7 +50,10 @@ def test_the_synchronous_client_works_in_a_notebook_and_draws_how_far_it_is() ->
 
 
 def test_a_terminal_shows_the_bar_on_stderr_and_a_pipe_shows_nothing() -> None:
-    code = "from penstock.client.progress_bar import bar\nwith bar('Loading [x]', show=True) as draw: draw(50.0, 'half')"
+    code = (
+        "from penstock.client.progress_bar import bar\nwith bar('Loading [x]', show=True) as "
+        "draw: draw(50.0, 'half')"
+    )
     leader, follower = pty.openpty()
     done = subprocess.run(
         [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=follower, check=True

@@ -106,18 +106,18 @@ def test_html_escapes_what_comes_from_the_data() -> None:
 def test_a_table_shows_its_first_rows_and_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     result = _result(*([[i] for i in range(SHOWN_ROWS + 1)]), columns=("n",))
     result.show()
-    said = capsys.readouterr().out
-    assert f"{SHOWN_ROWS + 1} rows" in said
-    assert f"the first {SHOWN_ROWS} shown" in said
-    assert f"│ {SHOWN_ROWS} │" not in said
+    printed = capsys.readouterr().out
+    assert f"{SHOWN_ROWS + 1} rows" in printed
+    assert f"the first {SHOWN_ROWS} shown" in printed
+    assert f"│ {SHOWN_ROWS} │" not in printed
 
 
 def test_a_terminal_is_not_given_orders_by_the_data(capsys: pytest.CaptureFixture[str]) -> None:
     result = _result(["\x1b]0;owned\x07\x1b[2J line\nnext \u202egnp.exe"], columns=("s",))
     result.show()
-    said = capsys.readouterr().out + result._repr_html_()
-    assert not {"\x1b", "\x07", "\u202e"} & set(said)
-    assert r"\x1b" in said
+    printed = capsys.readouterr().out + result._repr_html_()
+    assert not {"\x1b", "\x07", "\u202e"} & set(printed)
+    assert r"\x1b" in printed
     named = QueryResult(columns=("\x1b[2J",), column_types=("STRING",), rows=[])
     assert "\x1b" not in repr(named)
 

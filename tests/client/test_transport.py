@@ -187,9 +187,9 @@ def test_a_list_asks_page_by_page_and_only_as_far_as_it_is_read() -> None:
     page = {"data": [MAPPING["data"]] * 2, "meta": {"total": 3, "offset": 0, "limit": 2}}
     rest = {"data": [MAPPING["data"]], "meta": {"total": 3, "offset": 2, "limit": 2}}
     with connected(Answer(body=page), Answer(body=rest)) as (stand, ps):
-        found = ps.mappings.list(search="Mov")
-        next(found)
+        mappings = ps.mappings.list(search="Mov")
+        next(mappings)
         assert len(stand.asked) == 1
-        assert len(list(found)) == 2
+        assert len(list(mappings)) == 2
     assert "search=Mov" in stand.asked[1].path
     assert "offset=2" in stand.asked[1].path

@@ -62,16 +62,16 @@ def _verified(installed: Path) -> Mapping[str, Any]:
     done = subprocess.run(
         command, env=environment, cwd=installed, capture_output=True, text=True, check=False
     )
-    found: dict[str, Any] = json.loads(done.stdout)["typeCompleteness"]
-    return found
+    report: dict[str, Any] = json.loads(done.stdout)["typeCompleteness"]
+    return report
 
 
 def test_every_public_name_has_a_type(installed: Path) -> None:
-    found = _verified(installed)
-    assert found["pyTypedPath"].endswith("penstock/py.typed")
-    unknown = [s["name"] for s in found["symbols"] if not s["isTypeKnown"] or s["isTypeAmbiguous"]]
+    report = _verified(installed)
+    assert report["pyTypedPath"].endswith("penstock/py.typed")
+    unknown = [s["name"] for s in report["symbols"] if not s["isTypeKnown"] or s["isTypeAmbiguous"]]
     assert unknown == []
-    assert found["completenessScore"] == 1
+    assert report["completenessScore"] == 1
     assert {"penstock.connect", "penstock.Client", "penstock.AsyncClient"} <= {
-        s["name"] for s in found["symbols"]
+        s["name"] for s in report["symbols"]
     }

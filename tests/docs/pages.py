@@ -40,10 +40,10 @@ def blocks(page: Path) -> list[Block]:
     return [
         Block(
             page=str(page.relative_to(ROOT)),
-            line=text.count("\n", 0, found.start()) + 1,
-            language=found["info"].strip().partition(" ")[0],
-            marker=found["info"].strip().partition(" ")[2],
-            text=found["text"],
+            line=text.count("\n", 0, match.start()) + 1,
+            language=match["info"].strip().partition(" ")[0],
+            marker=match["info"].strip().partition(" ")[2],
+            text=match["text"],
         )
-        for found in FENCE.finditer(text)
+        for match in FENCE.finditer(text)
     ]

@@ -76,8 +76,8 @@ class Sandbox:
 
     def bash(self, block: Block) -> None:
         """What it exports holds for the blocks after it."""
-        kept = self.folder / ".environment"
-        script = f"set -euo pipefail\n{block.text}\nenv -0 > {kept}\n"
+        variables = self.folder / ".environment"
+        script = f"set -euo pipefail\n{block.text}\nenv -0 > {variables}\n"
         ran = subprocess.run(
             ["bash", "-c", script],
             cwd=self.folder,
@@ -91,7 +91,7 @@ class Sandbox:
             f"{block.place} exits with {ran.returncode}\n{ran.stdout}\n{ran.stderr}"
         )
         self._environment = dict(
-            line.split("=", 1) for line in kept.read_text().split("\0") if "=" in line
+            line.split("=", 1) for line in variables.read_text().split("\0") if "=" in line
         )
 
     def python(self, block: Block) -> None:
@@ -110,7 +110,7 @@ class Sandbox:
         assert self._python.stdout is not None
         self._python.stdin.write(json.dumps(block.text) + "\n")
         self._python.stdin.flush()
-        said = next((line for line in self._python.stdout if line.startswith("\0")), None)
-        assert said is not None, f"{block.place} ended its Python"
-        wrong = json.loads(said[1:])
+        line_out = next((line for line in self._python.stdout if line.startswith("\0")), None)
+        assert line_out is not None, f"{block.place} ended its Python"
+        wrong = json.loads(line_out[1:])
         assert not wrong, f"{block.place}\n{wrong}"

@@ -2,7 +2,7 @@
 a program prints.
 
     bash, python     run in order, page by page, beside a running `penstock up`
-    bash by-hand     not run: servers in the foreground, other machines, `make`; its commands must exist
+    bash by-hand     not run: foreground servers, other machines, `make`; its commands must exist
     json, toml       parsed
     sql, cypher      parsed, and read-only
     http             a request: its line is well-formed and its body is JSON
@@ -55,7 +55,8 @@ def test_a_block_that_does_not_run_is_well_formed(block: Block) -> None:
             pass
         case _:
             pytest.fail(
-                f"{block.place}: a block of {block.language or 'no language'} {block.marker!r} is not known"
+                f"{block.place}: a block of {block.language or 'no language'} {block.marker!r} is "
+                "not known"
             )
 
 
@@ -103,7 +104,7 @@ def _is_a_command(words: list[str]) -> None:
 def _selects(text: str) -> None:
     import sqlglot
 
-    assert [type(each).__name__ for each in sqlglot.parse(text, dialect="duckdb")] != []
+    assert [type(statement).__name__ for statement in sqlglot.parse(text, dialect="duckdb")] != []
 
 
 def _reads(text: str) -> None:

@@ -1,5 +1,5 @@
-"""A folder that is full soon: a file system of its own where that can be mounted, else a limit
-on the size of files."""
+"""A folder with little space: a separate file system where it can be mounted, else a file size
+limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One suite for every engine: what the matcher leans on."""
+"""Conformance suite of every engine: what the matcher relies on."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
 
 def test_every_row_has_the_id_of_its_place(engine: Engine, files: list[Path]) -> None:
     engine.relation("t", files)
-    found = [row[0] for row in engine.rows("SELECT _id FROM t ORDER BY _id")]
-    assert found == [0, 1, 2, *(i + (1 << ROW_BITS) for i in range(3))]
+    ids = [row[0] for row in engine.rows("SELECT _id FROM t ORDER BY _id")]
+    assert ids == [0, 1, 2, *(i + (1 << ROW_BITS) for i in range(3))]
 
 
 def test_a_relation_has_the_schema_of_its_files(engine: Engine, files: list[Path]) -> None:
@@ -100,7 +100,7 @@ def test_edits_are_counted_in_characters(
 ) -> None:
     engine.relation("t", files)
     assert engine.rows(
-        f"SELECT {engine.words.edits('a', 'b')} FROM (SELECT '{a}' AS a, '{b}' AS b) AS q"
+        f"SELECT {engine.dialect.edits('a', 'b')} FROM (SELECT '{a}' AS a, '{b}' AS b) AS q"
     ) == [(edits,)]
 
 
@@ -112,18 +112,23 @@ def test_words_are_counted_once(
     engine: Engine, files: list[Path], a: str, b: str, answer: tuple[int, ...]
 ) -> None:
     engine.relation("t", files)
-    w = engine.words
-    asked = f"SELECT {w.shared('a', 'b')}, {w.words('a')}, {w.words('b')} FROM (SELECT '{a}' AS a, '{b}' AS b) AS q"
+    w = engine.dialect
+    asked = (
+        f"SELECT {w.shared('a', 'b')}, {w.words('a')}, {w.words('b')}"
+        f" FROM (SELECT '{a}' AS a, '{b}' AS b) AS q"
+    )
     assert engine.rows(asked) == [answer]
 
 
 def test_a_day_is_a_number_and_back(engine: Engine, files: list[Path]) -> None:
     engine.relation("t", files)
-    words = engine.words
+    dialect = engine.dialect
     days = [(19723,), (-1,), (None,)]
-    assert engine.rows(f"SELECT {words.day('f2')} FROM t ORDER BY _id LIMIT 3") == days
+    assert engine.rows(f"SELECT {dialect.day('f2')} FROM t ORDER BY _id LIMIT 3") == days
     assert (
-        engine.rows(f"SELECT {words.day(words.date(words.day('f2')))} FROM t ORDER BY _id LIMIT 3")
+        engine.rows(
+            f"SELECT {dialect.day(dialect.date(dialect.day('f2')))} FROM t ORDER BY _id LIMIT 3"
+        )
         == days
     )
 
@@ -171,7 +176,7 @@ def test_files_with_other_columns_are_refused(
     for file, columns in (("one", ["a", "b"]), ("other", names)):
         rows = pa.table({name: ["x"] for name in columns})
         pq.write_table(rows, tmp_path / f"{file}.parquet")
-    with pytest.raises(EngineQueryError, match=r"other\.parquet has other columns or types"):
+    with pytest.raises(EngineQueryError, match=r"other\.parquet has different columns or types"):
         engine.relation("t", [tmp_path / "one.parquet", tmp_path / "other.parquet"])
 
 
@@ -192,12 +197,12 @@ def test_a_backslash_takes_the_meaning_of_signs_in_patterns_away(
     alike: bool,
 ) -> None:
     engine.load("t", pa.table({"t": [text]}))
-    assert engine.rows(f"SELECT {engine.words.like('t', pattern)} FROM t") == [(alike,)]
+    assert engine.rows(f"SELECT {engine.dialect.like('t', pattern)} FROM t") == [(alike,)]
 
 
 def test_a_query_that_asks_for_a_failure_ends_with_its_reason(engine: Engine) -> None:
     engine.load("t", pa.table({"n": pa.array([1, 2], pa.int64())}))
-    failed = engine.words.fail("CAST(n AS VARCHAR) || ' isn''t \"right\"'")
+    failed = engine.dialect.fail("CAST(n AS VARCHAR) || ' isn''t \"right\"'")
     sql = "SELECT CASE WHEN n = {0} THEN CAST({1} AS BIGINT) ELSE n END AS v FROM t ORDER BY v"
     assert engine.rows(sql.format(3, failed)) == [(1,), (2,)]
     with pytest.raises(EngineQueryError) as caught:
@@ -222,7 +227,7 @@ def test_doubles_are_rounded_from_their_shortest_digits(
     text: str,
 ) -> None:
     engine.load("t", pa.table({"f": [number]}))
-    assert engine.rows(f"SELECT {engine.words.rounded('f', decimals)} FROM t") == [(text,)]
+    assert engine.rows(f"SELECT {engine.dialect.rounded('f', decimals)} FROM t") == [(text,)]
 
 
 @pytest.mark.parametrize(
@@ -234,7 +239,7 @@ def test_long_decimals_are_divided_exactly(
 ) -> None:
     kind = pa.decimal128(33, 0)
     engine.load("t", pa.table({"a": pa.array([number], kind), "b": pa.array([by], kind)}))
-    assert engine.rows(f"SELECT {engine.words.whole_quotient('a', 'b')} FROM t") == [
+    assert engine.rows(f"SELECT {engine.dialect.whole_quotient('a', 'b')} FROM t") == [
         (Decimal(whole),)
     ]
 
@@ -253,7 +258,7 @@ def test_a_decimal_of_more_than_38_digits_is_exact(engine: Engine, tmp_path: Pat
 def test_division_rounds_down(engine: Engine, files: list[Path], ticks: int, answer: int) -> None:
     engine.relation("t", files)
     assert engine.rows(
-        f"SELECT {engine.words.floor_div('n', 10)} FROM (SELECT {ticks} AS n) AS q"
+        f"SELECT {engine.dialect.floor_div('n', 10)} FROM (SELECT {ticks} AS n) AS q"
     ) == [(answer,)]
 
 
@@ -270,7 +275,7 @@ def test_moments_of_every_type_have_the_same_ticks(engine: Engine, tmp_path: Pat
     engine.relation("t", [tmp_path / "rows.parquet"])
     for place, name in enumerate(columns):
         unit, per_second = ("ns", 10**9) if name.startswith("ns") else ("us", 10**6)
-        ticks = engine.words.ticks(f"f{place}", "ns" if unit == "ns" else "us")
+        ticks = engine.dialect.ticks(f"f{place}", "ns" if unit == "ns" else "us")
         expected = [(1_706_743_800 * per_second,), (-per_second,), (None,)]
         assert engine.rows(f"SELECT {ticks} FROM t ORDER BY _id") == expected, name
 
@@ -284,7 +289,7 @@ def test_a_zone_is_ahead_of_utc_by_the_same_on_every_engine(
     moments = [int(datetime(*month, 1, tzinfo=UTC).timestamp()) for month in dates]
     moments += [1_711_846_799, 1_711_846_800, 400 * 31_556_952 + moments[-1]]
     engine.load("moments", pa.table({"t": [*moments, None]}))
-    ahead = engine.words.zone_offset("Europe/Vienna", "t")
+    ahead = engine.dialect.zone_offset("Europe/Vienna", "t")
     answers = engine.rows(f"SELECT t, {ahead} FROM moments ORDER BY t NULLS LAST")
     winter, summer = 3600, 7200
     expected = [winter, summer, winter, summer, summer, summer, winter, summer, summer]
@@ -307,7 +312,7 @@ def test_late_moments_have_the_offset_of_their_own_year(
     engine.relation("t", files)
     engine.load("moments", pa.table({"t": seconds}))
     answers = engine.rows(
-        f"SELECT t, {engine.words.zone_offset(zone, 't')} FROM moments ORDER BY t"
+        f"SELECT t, {engine.dialect.zone_offset(zone, 't')} FROM moments ORDER BY t"
     )
     offsets = [moment.astimezone(ZoneInfo(zone)).utcoffset() for moment in moments]
     assert dict(answers) == {
@@ -327,7 +332,7 @@ def test_lower_case_is_the_same_on_every_engine(
     lower: str,
 ) -> None:
     engine.relation("t", files)
-    assert engine.rows(f"SELECT {engine.words.lower('x')} FROM (SELECT '{text}' AS x) AS q") == [
+    assert engine.rows(f"SELECT {engine.dialect.lower('x')} FROM (SELECT '{text}' AS x) AS q") == [
         (lower,)
     ]
 
@@ -350,7 +355,10 @@ def test_classes_of_patterns_are_those_of_ascii(
     answer: str,
 ) -> None:
     engine.relation("t", files)
-    asked = f"SELECT {engine.words.replace('x', pattern, '#')} FROM (SELECT 'é٣ a-b_.\u00a07' AS x) AS q"
+    asked = (
+        f"SELECT {engine.dialect.replace('x', pattern, '#')}"
+        " FROM (SELECT 'é٣ a-b_.\u00a07' AS x) AS q"
+    )
     assert [row[0] for row in engine.rows(asked)] == [answer]
 
 

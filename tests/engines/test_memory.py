@@ -1,5 +1,5 @@
-"""A join that is larger than the memory: DuckDB spills and finishes, DataFusion says what to do.
-What an engine spills is bounded as well."""
+"""A join larger than the memory limit: DuckDB spills and finishes, DataFusion fails with a hint.
+Spill space is limited too."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 ROWS = 800_000
 LIMIT = EngineLimits(memory_bytes=64 * 1024**2)
-SORT = "SELECT MAX(n), MAX(f0), MAX(f1) FROM (SELECT f0, f1, ROW_NUMBER() OVER (ORDER BY f1, f0) AS n FROM t)"
+SORT = (
+    "SELECT MAX(n), MAX(f0), MAX(f1)"
+    " FROM (SELECT f0, f1, ROW_NUMBER() OVER (ORDER BY f1, f0) AS n FROM t)"
+)
 JOIN = "SELECT l.f0 AS key, l.f1 AS a, r.f1 AS b FROM l JOIN r ON l.f0 = r.f0"
 
 

@@ -1,4 +1,4 @@
-"""A scratch folder on a disk that is too small: the error names the folder and the setting."""
+"""A scratch folder on a full disk: the error names the folder and the setting."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ PERSON = Node(
             "tags": pa.array([["a", None], [], None], pa.list_(pa.string())),
             "facts": pa.array([[("k", 1)], None, []], pa.map_(pa.string(), pa.int64())),
             "home": pa.array([{"city": "London", "no": 12}, None, {"city": None, "no": None}]),
-            "uid": [str(each) for each in IDS],
+            "uid": [str(number) for number in IDS],
         }
     ),
 )
@@ -85,6 +85,6 @@ async def server() -> AsyncIterator[GraphServer]:
     with tempfile.TemporaryDirectory(prefix="pg-") as folder:
         root = Path(folder) / "storage"
         root.mkdir()
-        given = await publish(open_store(str(root)), NODES, EDGES, prefix="ada/5/v3/42/")
-        async with running_server(Path(folder) / "i", f"file://{root}", given) as running:
+        published = await publish(open_store(str(root)), NODES, EDGES, prefix="ada/5/v3/42/")
+        async with running_server(Path(folder) / "i", f"file://{root}", published) as running:
             yield running

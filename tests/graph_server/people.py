@@ -101,9 +101,9 @@ class People:
     async def done(self, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
         answer = await self.run(path, body)
         assert answer.status_code == 200, answer.text
-        found: dict[str, Any] = answer.json()
-        assert found["status"] == "completed"
-        return found
+        document: dict[str, Any] = answer.json()
+        assert document["status"] == "completed"
+        return document
 
     async def values(self, label: str, name: str) -> dict[Any, Any]:
         text = f"MATCH (n:{label}) RETURN n.id AS id, n.{name} AS v"

@@ -39,8 +39,8 @@ class GraphServer:
     async def rows(self, text: str, **more: Any) -> list[list[Any]]:
         answer = await self.query(text, **more)
         assert answer.status_code == 200, answer.text
-        found: list[list[Any]] = answer.json()["rows"]
-        return found
+        table_rows: list[list[Any]] = answer.json()["rows"]
+        return table_rows
 
     async def engine(self) -> dict[str, Any]:
         """What the server says of its engine: pids, restarts by reason, the memory of queries."""

@@ -71,17 +71,17 @@ async def publish(
 ) -> dict[str, Any]:
     """Write them, the manifest last; what the control plane would say of it."""
     entities = {}
-    for each in (*nodes, *edges):
+    for entity in (*nodes, *edges):
         written = await write_parquet(
             store,
-            f"{prefix}{each.path}/",
-            each.table.schema,
-            _batches(each.table, batch_rows),
+            f"{prefix}{entity.path}/",
+            entity.table.schema,
+            _batches(entity.table, batch_rows),
             attempt="a1",
             limits=limits,
             delta_packed=delta_packed,
         )
-        entities[each.path] = written.entity("SELECT 1")
+        entities[entity.path] = written.entity("SELECT 1")
     await write_manifest(
         store, prefix, Manifest(created_at=datetime(2026, 1, 1, tzinfo=UTC), entities=entities)
     )
@@ -101,8 +101,8 @@ def assignment(location: str, nodes: Sequence[Node], edges: Sequence[Edge]) -> d
     }
 
 
-def _properties(given: Sequence[tuple[str, str]]) -> list[Mapping[str, str]]:
-    return [{"name": name, "type": kind} for name, kind in given]
+def _properties(columns: Sequence[tuple[str, str]]) -> list[Mapping[str, str]]:
+    return [{"name": name, "type": kind} for name, kind in columns]
 
 
 async def _batches(table: pa.Table, rows: int | None) -> AsyncIterator[pa.RecordBatch]:

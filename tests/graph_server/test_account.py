@@ -19,13 +19,16 @@ _BECOME = """
 import json, os, sys
 from pathlib import Path
 from penstock.instance import account
-chosen = account.Account(number=int(sys.argv[2]), reads_everything=sys.argv[3] == "1") if sys.argv[2] != "0" else None
+chosen = None
+if sys.argv[2] != "0":
+    chosen = account.Account(number=int(sys.argv[2]), reads_everything=sys.argv[3] == "1")
 changed = account.become(chosen, own=[Path(sys.argv[1])])
 lines = Path("/proc/self/status").read_text().splitlines()
 status = dict(line.split(":\\t", 1) for line in lines if ":\\t" in line)
 readable = os.access(sys.argv[4], os.R_OK)
 names = ("Uid", "Groups", "CapEff", "CapPrm", "CapAmb")
-print(json.dumps({"changed": changed, "readable": readable} | {name: status[name] for name in names}))
+shown = {name: status[name] for name in names}
+print(json.dumps({"changed": changed, "readable": readable} | shown))
 """
 READING = "0000000000000004"
 NOTHING = "0000000000000000"

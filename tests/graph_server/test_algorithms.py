@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def graph(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[People]:
-    async with people(tmp_path_factory.mktemp("people")) as made:
-        yield made
+    async with people(tmp_path_factory.mktemp("people")) as people_graph:
+        yield people_graph
 
 
 async def refused(
@@ -189,7 +189,7 @@ REFUSALS: list[tuple[str, dict[str, Any], int, str, str]] = [
         {"parameters": {"max_iterations": 1.5}},
         422,
         "VALIDATION_FAILED",
-        "a whole number",
+        "an integer",
     ),
     ("/algo/pagerank", {"parameters": {"dampling": 1}}, 422, "VALIDATION_FAILED", "dampling"),
     ("/algo/pagerank", {"node_label": "Nobody"}, 422, "VALIDATION_FAILED", "Nobody"),
@@ -245,8 +245,8 @@ REFUSALS: list[tuple[str, dict[str, Any], int, str, str]] = [
 async def test_what_cannot_be_done_is_said(
     graph: People, path: str, body: dict[str, Any], status: int, code: str, says: str
 ) -> None:
-    found, error = await refused(graph, path, body)
-    assert (found, error["code"]) == (status, code)
+    answer_status, error = await refused(graph, path, body)
+    assert (answer_status, error["code"]) == (status, code)
     assert says in error["message"]
     assert not graph.lock.holding
 

@@ -37,16 +37,16 @@ async def served() -> AsyncIterator[GraphServer]:
     with tempfile.TemporaryDirectory(prefix="pg-") as folder:
         root = Path(folder) / "storage"
         root.mkdir()
-        given = await publish(open_store(str(root)), NODES, EDGES, prefix="ada/5/v3/43/")
-        async with running_server(Path(folder) / "i", f"file://{root}", given) as running:
+        published = await publish(open_store(str(root)), NODES, EDGES, prefix="ada/5/v3/43/")
+        async with running_server(Path(folder) / "i", f"file://{root}", published) as running:
             yield running
 
 
 async def until(holds: Callable[[], Any]) -> Any:
     async with asyncio.timeout(DEADLINE):
-        while not (found := holds()):  # noqa: ASYNC110 - what another process does rings no bell here
+        while not (value := holds()):  # noqa: ASYNC110 - what another process does rings no bell here
             await asyncio.sleep(0.01)
-    return found
+    return value
 
 
 def computing(server: GraphServer) -> list[psutil.Process]:
@@ -58,9 +58,11 @@ def computing(server: GraphServer) -> list[psutil.Process]:
 async def ended(server: GraphServer, execution_id: str) -> dict[str, Any]:
     async with asyncio.timeout(DEADLINE):
         while True:
-            found: dict[str, Any] = (await server.http.get(f"/algo/status/{execution_id}")).json()
-            if found["status"] != "running":
-                return found
+            document: dict[str, Any] = (
+                await server.http.get(f"/algo/status/{execution_id}")
+            ).json()
+            if document["status"] != "running":
+                return document
             await asyncio.sleep(0.05)
 
 
@@ -86,8 +88,8 @@ async def test_a_result_is_there_for_the_next_query_and_in_the_schema(served: Gr
 
 async def test_keys_of_text_and_numbers_share_one_graph(served: GraphServer) -> None:
     asked = {"source_id": "Person:1", "target_id": "City:Żółw"}
-    found = (await done(served, "/algo/shortest_path", asked))["result"]
-    assert found["path"] == ["Person:1", "Person:2", "City:Żółw"]
+    result = (await done(served, "/algo/shortest_path", asked))["result"]
+    assert result["path"] == ["Person:1", "Person:2", "City:Żółw"]
 
 
 @pytest.mark.parametrize("name", ["closeness", "harmonic", "betweenness", "degree"])
@@ -113,8 +115,8 @@ async def test_a_parameter_that_json_cannot_say_again_is_refused(served: GraphSe
 
 
 async def test_networkx_answers_from_inside_the_walls(served: GraphServer) -> None:
-    found = await done(served, "/networkx/density", {"directed": False})
-    assert found["result"]["value"] == pytest.approx(0.4)
+    document = await done(served, "/networkx/density", {"directed": False})
+    assert document["result"]["value"] == pytest.approx(0.4)
 
 
 async def test_everybody_sees_the_holder_and_health_is_prompt_while_an_algorithm_writes(
@@ -156,8 +158,8 @@ async def test_a_killed_child_leaves_lock_and_server_sound(served: GraphServer) 
 async def test_no_process_outlives_a_killed_server(short_folder: Path) -> None:
     root = short_folder / "storage"
     root.mkdir()
-    given = await publish(open_store(str(root)), NODES, EDGES, prefix="ada/5/v3/44/")
-    async with running_server(short_folder / "i", f"file://{root}", given) as server:
+    published = await publish(open_store(str(root)), NODES, EDGES, prefix="ada/5/v3/44/")
+    async with running_server(short_folder / "i", f"file://{root}", published) as server:
         begun = asyncio.create_task(server.http.post("/algo/pagerank", json=LONG, headers=OWNER))
         family = await until(lambda: computing(server))
         family += psutil.Process(server.process.pid).children()

@@ -27,16 +27,16 @@ DEADLINE = 60
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def graph(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[People]:
-    async with people(tmp_path_factory.mktemp("running"), patience=0.0, at_once=3) as made:
-        await made.executions.warm()
-        yield made
+    async with people(tmp_path_factory.mktemp("running"), patience=0.0, at_once=3) as people_graph:
+        await people_graph.executions.warm()
+        yield people_graph
 
 
 async def until(holds: Callable[[], Any]) -> Any:
     async with asyncio.timeout(DEADLINE):
-        while not (found := holds()):  # noqa: ASYNC110 - what another process does rings no bell here
+        while not (value := holds()):  # noqa: ASYNC110 - what another process does rings no bell here
             await asyncio.sleep(0.005)
-    return found
+    return value
 
 
 async def started(
@@ -44,16 +44,16 @@ async def started(
 ) -> dict[str, Any]:
     answer = await graph.run(path, body)
     assert answer.status_code == 202, answer.text
-    found: dict[str, Any] = answer.json()
-    assert found["status"] == "running"
-    return found
+    document: dict[str, Any] = answer.json()
+    assert document["status"] == "running"
+    return document
 
 
 async def ended(graph: People, execution_id: str) -> dict[str, Any]:
     async with asyncio.timeout(DEADLINE):
         await graph.executions.get(execution_id).ended.wait()
-    found: dict[str, Any] = (await graph.client.get(f"/algo/status/{execution_id}")).json()
-    return found
+    document: dict[str, Any] = (await graph.client.get(f"/algo/status/{execution_id}")).json()
+    return document
 
 
 async def sound(graph: People) -> None:
@@ -87,9 +87,9 @@ async def test_a_second_writer_is_refused_by_name_while_readers_run(graph: Peopl
     reader = await started(graph, {}, "/algo/wcc")
     assert (await ended(graph, reader["execution_id"]))["status"] == "completed"
     assert await graph.values("City", "id") == {1: 1, 2: 2, 3: 3}
-    held = graph.lock.holding
-    assert held is not None
-    assert held.execution_id == begun["execution_id"]
+    holder = graph.lock.holding
+    assert holder is not None
+    assert holder.execution_id == begun["execution_id"]
     await graph.client.delete(f"/algo/executions/{begun['execution_id']}")
     await sound(graph)
 

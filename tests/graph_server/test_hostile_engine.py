@@ -113,7 +113,8 @@ async def test_an_engine_that_was_taken_over_gets_nowhere(
 ) -> None:
     if attempt in ON_FALKORDB and "falkordb" in await _backend(hostile_server):
         pytest.skip(
-            "this engine needs the family of sockets; see test_postgres_cluster for what protects it"
+            "this engine needs the family of sockets; see test_postgres_cluster for what protects "
+            "it"
         )
     answer = await hostile_server.query(f"ATTEMPT {attempt} {targets.packed()}")
     assert answer.status_code == 200, answer.text

@@ -1,4 +1,4 @@
-"""With the guard switched off: what the kernel still refuses, to the engine and to all its threads."""
+"""With the guard off: what the kernel still refuses to the engine and to all its threads."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ async def open_server(request: pytest.FixtureRequest) -> AsyncIterator[GraphServ
     with tempfile.TemporaryDirectory(prefix="pg-") as folder:
         root = Path(folder) / "storage"
         root.mkdir()
-        given = await publish(open_store(str(root)), NODES, EDGES, prefix="ada/5/v3/42/")
+        published = await publish(open_store(str(root)), NODES, EDGES, prefix="ada/5/v3/42/")
         other = root / "bob/1/v1/9"
         other.mkdir(parents=True)
         (other / "secret.csv").write_text(f"{SECRET}\n")
         settings = {"instance_guard": "false", "instance_backend": request.param}
         async with running_server(
-            Path(folder) / "i", f"file://{root}", given, **settings
+            Path(folder) / "i", f"file://{root}", published, **settings
         ) as server:
             yield server
 
@@ -57,7 +57,10 @@ async def test_no_file_but_its_own_is_read(open_server: GraphServer, place: str)
         "STORAGE": str(open_server.folder.parent / "storage/bob/1/v1/9/secret.csv"),
         "TMP": str(outside),
     }
-    text = f"LOAD FROM '{places.get(place, place)}' (file_format='csv', header=false, delim='\\t') RETURN *"
+    text = (
+        f"LOAD FROM '{places.get(place, place)}' (file_format='csv', header=false, delim='\\t') "
+        "RETURN *"
+    )
     answer = await open_server.query(text)
     assert answer.status_code == 400
     assert SECRET not in answer.text
@@ -102,11 +105,13 @@ async def test_without_guard_and_kernel_the_engine_reads_what_it_likes(short_fol
     """So it is they who hold."""
     root = short_folder / "storage"
     root.mkdir()
-    given = await publish(open_store(str(root)), NODES, EDGES, prefix="ada/5/v3/42/")
+    published = await publish(open_store(str(root)), NODES, EDGES, prefix="ada/5/v3/42/")
     outside = short_folder / "x.csv"
     outside.write_text(f"{SECRET}\n")
     settings = {"instance_guard": "false", "instance_isolation": "off"}
-    async with running_server(short_folder / "i", f"file://{root}", given, **settings) as server:
+    async with running_server(
+        short_folder / "i", f"file://{root}", published, **settings
+    ) as server:
         assert await server.rows(f"LOAD FROM '{outside}' (header=false) RETURN *") == [[SECRET]]
 
 

@@ -30,10 +30,10 @@ async def published(
 
 
 async def failure(
-    folder: Path, storage: str, given: dict[str, Any] | None, **settings: str
+    folder: Path, storage: str, mapping: dict[str, Any] | None, **settings: str
 ) -> dict[str, Any]:
     """The one report of a start that failed; the process must be gone, and not with 0."""
-    async with graph_server(folder / "i", storage, given, **settings) as server:
+    async with graph_server(folder / "i", storage, mapping, **settings) as server:
         outcome = await server.plane.outcome()
         assert outcome["status"] == "failed", server.log.read_text()
         assert await server.exit_code() == 1
@@ -44,22 +44,22 @@ async def failure(
 
 
 async def test_each_step_is_told_as_it_happens(short_folder: Path) -> None:
-    storage, given = await published(short_folder)
-    async with running_server(short_folder / "i", storage, given) as server:
-        told = server.plane.told("progress")
-    assert list(dict.fromkeys(each["phase"] for each in told)) == [
+    storage, mapping = await published(short_folder)
+    async with running_server(short_folder / "i", storage, mapping) as server:
+        reports = server.plane.told("progress")
+    assert list(dict.fromkeys(report["phase"] for report in reports)) == [
         "downloading",
         "loading_schema",
         "loading_data",
         "ready",
     ]
-    assert {each["current_step"] for each in told} >= {
+    assert {report["current_step"] for report in reports} >= {
         "downloaded",
         "schema_created",
         "Person",
         "KNOWS",
     }
-    steps = [(s["name"], s.get("type"), s["status"], s["row_count"]) for s in told[-1]["steps"]]
+    steps = [(s["name"], s.get("type"), s["status"], s["row_count"]) for s in reports[-1]["steps"]]
     assert steps == [
         ("pod_scheduled", None, "completed", None),
         ("downloaded", None, "completed", None),
@@ -72,11 +72,11 @@ async def test_each_step_is_told_as_it_happens(short_folder: Path) -> None:
 
 
 async def test_health_answers_before_the_graph_is_there(short_folder: Path) -> None:
-    storage, given = await published(short_folder)
+    storage, mapping = await published(short_folder)
     async with graph_server(short_folder / "i", storage, None) as server:
         hold = Fault(misdeed="reset", path="/api/internal/instances", times=4)
         server.plane.faults.append(hold)
-        server.plane.assignment = given
+        server.plane.assignment = mapping
         await server.plane.heard("asked")
         assert (await server.http.get("/health")).json()["status"] == "healthy"
         assert (await server.http.get("/ready")).status_code == 503
@@ -97,9 +97,9 @@ async def test_an_unknown_instance_is_a_mapping_error(short_folder: Path) -> Non
 
 
 async def test_a_snapshot_without_a_manifest_is_not_loaded(short_folder: Path) -> None:
-    storage, given = await published(short_folder)
+    storage, mapping = await published(short_folder)
     (short_folder / "storage" / PREFIX / "manifest.json").unlink()
-    outcome = await failure(short_folder, storage, given)
+    outcome = await failure(short_folder, storage, mapping)
     assert (outcome["error_code"], outcome["failed_phase"]) == ("DATA_LOAD_ERROR", "downloading")
 
 
@@ -129,9 +129,9 @@ def _lose_a_row(file: Path) -> None:
 async def test_a_file_that_is_not_what_was_written_is_found(
     short_folder: Path, damage: Callable[[Path], None], words: str
 ) -> None:
-    storage, given = await published(short_folder)
+    storage, mapping = await published(short_folder)
     damage(next((short_folder / "storage" / PREFIX / "nodes/Person").glob("*.parquet")))
-    outcome = await failure(short_folder, storage, given)
+    outcome = await failure(short_folder, storage, mapping)
     assert outcome["error_code"] == "DATA_LOAD_ERROR"
     assert words in outcome["error_message"]
 
@@ -140,23 +140,20 @@ async def test_an_edge_without_endpoint_fails_the_start_with_examples(short_fold
     bad = Edge(
         type="KNOWS", ends=("Person", "Person"), table=pa.table({"a": [1, 77, 78], "b": [2, 1, 99]})
     )
-    storage, given = await published(short_folder, edges=[bad])
-    outcome = await failure(short_folder, storage, given)
+    storage, mapping = await published(short_folder, edges=[bad])
+    outcome = await failure(short_folder, storage, mapping)
     assert (outcome["error_code"], outcome["failed_phase"]) == ("DATA_LOAD_ERROR", "loading_data")
-    assert (
-        "2 rows name a Person in a that is not there, for example 77, 78"
-        in outcome["error_message"]
-    )
-    assert "1 rows name a Person in b that is not there, for example 99" in outcome["error_message"]
+    assert "2 rows refer to a missing Person in a, for example 77, 78" in outcome["error_message"]
+    assert "1 rows refer to a missing Person in b, for example 99" in outcome["error_message"]
 
 
 async def test_edges_without_endpoint_are_dropped_on_request(short_folder: Path) -> None:
     bad = Edge(
         type="KNOWS", ends=("Person", "Person"), table=pa.table({"a": [1, 77, 78], "b": [2, 1, 99]})
     )
-    storage, given = await published(short_folder, edges=[bad])
+    storage, mapping = await published(short_folder, edges=[bad])
     async with running_server(
-        short_folder / "i", storage, given, instance_dangling_edges="drop"
+        short_folder / "i", storage, mapping, instance_dangling_edges="drop"
     ) as server:
         assert await server.rows("MATCH (a)-[:KNOWS]->(b) RETURN a.id, b.id") == [[1, 2]]
         assert (await server.plane.outcome())["graph_stats"] == {"node_count": 5, "edge_count": 1}
@@ -166,11 +163,11 @@ async def test_a_key_that_is_there_twice_fails_the_start(short_folder: Path) -> 
     twice = Node(
         label="City", key=("name", "STRING"), table=pa.table({"name": ["Rome", "Oslo", "Rome"]})
     )
-    storage, given = await published(short_folder, nodes=[PERSON, twice], edges=[KNOWS])
-    outcome = await failure(short_folder, storage, given)
+    storage, mapping = await published(short_folder, nodes=[PERSON, twice], edges=[KNOWS])
+    outcome = await failure(short_folder, storage, mapping)
     assert outcome["error_code"] == "DATA_LOAD_ERROR"
     assert (
-        "1 values of the primary key name are there more than once, for example Rome"
+        "1 values of the primary key name are duplicates, for example Rome"
         in outcome["error_message"]
     )
 
@@ -178,9 +175,9 @@ async def test_a_key_that_is_there_twice_fails_the_start(short_folder: Path) -> 
 async def test_a_column_of_which_nobody_knows_the_inside_is_a_schema_error(
     short_folder: Path,
 ) -> None:
-    storage, given = await published(short_folder, nodes=[CITY], edges=[])
-    given["node_definitions"][0]["properties"] = [{"name": "tags", "type": "LIST"}]
-    outcome = await failure(short_folder, storage, given)
+    storage, mapping = await published(short_folder, nodes=[CITY], edges=[])
+    mapping["node_definitions"][0]["properties"] = [{"name": "tags", "type": "LIST"}]
+    outcome = await failure(short_folder, storage, mapping)
     assert (outcome["error_code"], outcome["failed_phase"]) == (
         "SCHEMA_CREATE_ERROR",
         "loading_schema",
@@ -188,9 +185,9 @@ async def test_a_column_of_which_nobody_knows_the_inside_is_a_schema_error(
 
 
 async def test_a_definition_that_differs_from_the_files_is_not_loaded(short_folder: Path) -> None:
-    storage, given = await published(short_folder, nodes=[CITY], edges=[])
-    given["node_definitions"][0]["properties"] = [{"name": "mayor", "type": "STRING"}]
-    outcome = await failure(short_folder, storage, given)
+    storage, mapping = await published(short_folder, nodes=[CITY], edges=[])
+    mapping["node_definitions"][0]["properties"] = [{"name": "mayor", "type": "STRING"}]
+    outcome = await failure(short_folder, storage, mapping)
     assert (outcome["error_code"], "mayor" in outcome["error_message"]) == ("DATA_LOAD_ERROR", True)
 
 
@@ -213,8 +210,8 @@ async def test_names_that_are_keywords_and_types_with_several_pairs_are_loaded(
         table=pa.table({"a": ["x"], "b": ["London"], "return": [0.5]}),
         with_pair=True,
     )
-    storage, given = await published(short_folder, nodes=[order, CITY], edges=[own, other])
-    async with running_server(short_folder / "i", storage, given) as server:
+    storage, mapping = await published(short_folder, nodes=[order, CITY], edges=[own, other])
+    async with running_server(short_folder / "i", storage, mapping) as server:
         rows = await server.rows(
             "MATCH (a:`Order`)-[e:`SET`]->(b) RETURN a.`limit`, e.`return`, label(b) ORDER BY 2"
         )
@@ -227,11 +224,11 @@ async def test_names_that_are_keywords_and_types_with_several_pairs_are_loaded(
 
 
 async def test_what_nobody_foresaw_is_reported_too(short_folder: Path) -> None:
-    storage, given = await published(short_folder)
+    storage, mapping = await published(short_folder)
     place = short_folder / "i/own"
     place.mkdir(parents=True)
     (place / "engine").write_text("in the way")
-    outcome = await failure(short_folder, storage, given)
+    outcome = await failure(short_folder, storage, mapping)
     assert (outcome["error_code"], "FileExistsError" in outcome["error_message"]) == (
         "STARTUP_FAILED",
         True,
@@ -243,21 +240,21 @@ async def test_an_empty_table_is_a_table(short_folder: Path) -> None:
         label="City", key=("name", "STRING"), table=pa.table({"name": pa.array([], pa.string())})
     )
     none = Edge(type="LIVES_IN", ends=("Person", "City"), table=LIVES.table.slice(0, 0))
-    storage, given = await published(short_folder, nodes=[PERSON, empty], edges=[none])
-    async with running_server(short_folder / "i", storage, given) as server:
+    storage, mapping = await published(short_folder, nodes=[PERSON, empty], edges=[none])
+    async with running_server(short_folder / "i", storage, mapping) as server:
         assert await server.rows("MATCH (n:City) RETURN count(*)") == [[0]]
 
 
 async def test_a_restart_in_the_same_folder_begins_anew(short_folder: Path) -> None:
-    storage, given = await published(short_folder)
+    storage, mapping = await published(short_folder)
     for _ in range(2):
-        async with running_server(short_folder / "i", storage, given) as server:
+        async with running_server(short_folder / "i", storage, mapping) as server:
             assert await server.rows("MATCH (n) RETURN count(*)") == [[5]]
 
 
 async def test_a_control_plane_that_is_slow_to_answer_is_waited_for(short_folder: Path) -> None:
-    storage, given = await published(short_folder)
-    async with graph_server(short_folder / "i", storage, given) as server:
+    storage, mapping = await published(short_folder)
+    async with graph_server(short_folder / "i", storage, mapping) as server:
         server.plane.faults.append(
             Fault(misdeed="reset", method="PUT", path="/api/internal/instances/7/status")
         )
@@ -265,8 +262,8 @@ async def test_a_control_plane_that_is_slow_to_answer_is_waited_for(short_folder
 
 
 async def test_a_server_that_is_not_wanted_any_more_ends(short_folder: Path) -> None:
-    storage, given = await published(short_folder)
-    async with graph_server(short_folder / "i", storage, given) as server:
+    storage, mapping = await published(short_folder)
+    async with graph_server(short_folder / "i", storage, mapping) as server:
         server.plane.refused = "status"
         assert await server.exit_code() == 1
         assert [body["status"] for body in server.plane.told("status")] == ["running"]
@@ -275,17 +272,17 @@ async def test_a_server_that_is_not_wanted_any_more_ends(short_folder: Path) -> 
 async def test_a_control_plane_that_takes_no_progress_does_not_stop_the_start(
     short_folder: Path,
 ) -> None:
-    storage, given = await published(short_folder)
+    storage, mapping = await published(short_folder)
     async with graph_server(
-        short_folder / "i", storage, given | {"prefix": PREFIX, "gcs_path": "elsewhere"}
+        short_folder / "i", storage, mapping | {"prefix": PREFIX, "gcs_path": "elsewhere"}
     ) as server:
         server.plane.refused = "progress"
         assert (await server.plane.outcome())["status"] == "running"
 
 
 async def test_sigterm_while_loading_ends_the_server(short_folder: Path) -> None:
-    storage, given = await published(short_folder)
-    async with graph_server(short_folder / "i", storage, given) as server:
+    storage, mapping = await published(short_folder)
+    async with graph_server(short_folder / "i", storage, mapping) as server:
         server.plane.faults.append(Fault(misdeed="hang", path="/api/internal/instances", times=9))
         await server.plane.heard("asked")
         server.process.terminate()

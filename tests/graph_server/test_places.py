@@ -55,7 +55,7 @@ async def test_a_snapshot_in_s3_is_fetched_loaded_and_its_copy_removed(short_fol
             secret_access_key=s3.secret_key,
             allow_http=True,
         )
-        given = await publish(
+        mapping = await publish(
             open_store("s3://lake/root", options=options), NODES, EDGES, prefix=PREFIX
         )
         settings = {
@@ -65,7 +65,7 @@ async def test_a_snapshot_in_s3_is_fetched_loaded_and_its_copy_removed(short_fol
             "storage_allow_http": "true",
         }
         async with running_server(
-            short_folder / "i", "s3://lake/root", given, **settings
+            short_folder / "i", "s3://lake/root", mapping, **settings
         ) as server:
             assert await server.rows("MATCH (n) RETURN count(*)") == [[5]]
             assert not (server.folder / "own/files").exists()
@@ -77,10 +77,10 @@ async def test_over_tcp_an_answer_does_not_wait_for_the_callers_acknowledgement(
 ) -> None:
     root = short_folder / "storage"
     root.mkdir()
-    given = await publish(open_store(str(root)), [CITY], [], prefix=PREFIX)
+    mapping = await publish(open_store(str(root)), [CITY], [], prefix=PREFIX)
     [port] = free_ports(1)
     async with running_server(
-        short_folder / "i", f"file://{root}", given, instance_port=str(port)
+        short_folder / "i", f"file://{root}", mapping, instance_port=str(port)
     ) as server:
         took = []
         for _ in range(30):
@@ -102,13 +102,13 @@ async def test_over_tcp_an_answer_does_not_wait_for_the_callers_acknowledgement(
 async def test_other_backends_serve_the_same_graph(short_folder: Path, backend: str) -> None:
     root = short_folder / "storage"
     root.mkdir()
-    given = await publish(open_store(str(root)), [PERSON, CITY], [KNOWS, LIVES], prefix=PREFIX)
+    mapping = await publish(open_store(str(root)), [PERSON, CITY], [KNOWS, LIVES], prefix=PREFIX)
     place = short_folder / "falkor"
     place.mkdir()
     with falkordb(place) as url:
         settings = {"instance_backend": backend, "instance_falkordb_url": url}
         async with running_server(
-            short_folder / "i", f"file://{root}", given, **settings
+            short_folder / "i", f"file://{root}", mapping, **settings
         ) as server:
             text = "MATCH (a:Person {id: $x})-[e:KNOWS]->(b) RETURN a, e, b.name AS name"
             answer = (await server.query(text, parameters={"x": 1})).json()
@@ -116,10 +116,10 @@ async def test_other_backends_serve_the_same_graph(short_folder: Path, backend: 
             [[a, e, name]] = answer["rows"]
             assert a == {"_id": "Person:1", "_label": "Person", "id": 1, "name": "Ada", "set": True}
             assert (e["_src"], e["_dst"], name) == ("Person:1", "Person:2", "Zoë")
-            found = (
+            actual = (
                 await server.http.post("/subgraph", json={"start": ["Person:1"], "hops": 2})
             ).json()
-            assert (found["node_count"], found["edge_count"]) == (4, 3)
+            assert (actual["node_count"], actual["edge_count"]) == (4, 3)
             assert (await server.query("CREATE (:City {name: 'x'})")).status_code == 403
             assert (await server.http.get("/schema")).json()["total_nodes"] == 4
             await algorithms_write_back(server)
@@ -140,7 +140,10 @@ async def algorithms_write_back(server: GraphServer) -> None:
 
 async def a_hang_up_leaves_it_sound(server: GraphServer) -> None:
     """At once where the engine can be interrupted, by its time elsewhere."""
-    triples = "UNWIND range(1, 3000) AS a UNWIND range(1, 3000) AS b UNWIND range(1, 3000) AS c WITH a, b, c"
+    triples = (
+        "UNWIND range(1, 3000) AS a UNWIND range(1, 3000) AS b UNWIND range(1, 3000) AS c WITH a, "
+        "b, c"
+    )
     asking = asyncio.create_task(
         server.query(f"{triples} WHERE a * b + c < 0 RETURN count(*)", timeout_ms=1500)
     )
@@ -153,26 +156,28 @@ async def a_hang_up_leaves_it_sound(server: GraphServer) -> None:
 async def test_what_falkordb_cannot_hold_is_its_own_schema_error(short_folder: Path) -> None:
     root = short_folder / "storage"
     root.mkdir()
-    given = await publish(open_store(str(root)), NODES, EDGES, prefix=PREFIX)
+    mapping = await publish(open_store(str(root)), NODES, EDGES, prefix=PREFIX)
     place = short_folder / "falkor"
     place.mkdir()
     with falkordb(place) as url:
         settings = {"instance_backend": "falkordb", "instance_falkordb_url": url}
-        async with graph_server(short_folder / "i", f"file://{root}", given, **settings) as server:
+        async with graph_server(
+            short_folder / "i", f"file://{root}", mapping, **settings
+        ) as server:
             outcome = await server.plane.outcome()
             assert outcome["error_code"] == "FALKORDB_SCHEMA_CREATE_ERROR"
-            assert "facts is MAP, which FalkorDB does not hold" in outcome["error_message"]
+            assert "facts is MAP, which FalkorDB does not support" in outcome["error_message"]
 
 
 async def test_a_backend_without_its_server_is_a_database_error(short_folder: Path) -> None:
     root = short_folder / "storage"
     root.mkdir()
-    given = await publish(open_store(str(root)), [CITY], [], prefix=PREFIX)
+    mapping = await publish(open_store(str(root)), [CITY], [], prefix=PREFIX)
     settings = {
         "instance_backend": "falkordb",
         "instance_falkordb_url": f"unix://{short_folder}/nobody",
     }
-    async with graph_server(short_folder / "i", f"file://{root}", given, **settings) as server:
+    async with graph_server(short_folder / "i", f"file://{root}", mapping, **settings) as server:
         outcome = await server.plane.outcome()
         assert outcome["error_code"] == "FALKORDB_DATABASE_ERROR"
 
@@ -184,7 +189,7 @@ async def test_two_instances_share_a_falkordb_and_each_leaves_it_as_it_was(
     place.mkdir()
     root = short_folder / "storage"
     root.mkdir()
-    given = await publish(open_store(str(root)), [CITY], [], prefix=PREFIX)
+    mapping = await publish(open_store(str(root)), [CITY], [], prefix=PREFIX)
     with (
         falkordb(place) as url,
         redis.Redis(unix_socket_path=url.removeprefix("unix://")) as client,
@@ -192,7 +197,7 @@ async def test_two_instances_share_a_falkordb_and_each_leaves_it_as_it_was(
         settings = {"instance_backend": "falkordb", "instance_falkordb_url": url}
         client.execute_command("GRAPH.QUERY", "penstock-8", "CREATE (:City {name: 'Atlantis'})")
         async with running_server(
-            short_folder / "i", f"file://{root}", given, **settings
+            short_folder / "i", f"file://{root}", mapping, **settings
         ) as server:
             assert await server.rows("MATCH (n:City) RETURN count(n)") == [[2]]
             assert sorted(client.execute_command("GRAPH.LIST")) == [b"penstock-7", b"penstock-8"]

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
     from tests.graph_server.server import GraphServer
 
-ENDLESS = "UNWIND range(1, 1000000) AS a UNWIND range(1, 1000000) AS b WITH a, b WHERE a * b % 7 = 9 RETURN count(*)"
+ENDLESS = (
+    "UNWIND range(1, 1000000) AS a UNWIND range(1, 1000000) AS b WITH a, b WHERE a * b % 7 = 9 "
+    "RETURN count(*)"
+)
 
 
 async def active(server: GraphServer) -> int:
@@ -30,10 +33,10 @@ async def active(server: GraphServer) -> int:
     return int(text.split("penstock_instance_active_queries ")[-1].split()[0])
 
 
-async def until_active(server: GraphServer, wanted: int) -> None:
+async def until_active(server: GraphServer, count: int) -> None:
     """Each look is a request, so the other tasks have their turns."""
     async with asyncio.timeout(10):
-        while await active(server) != wanted:
+        while await active(server) != count:
             pass
 
 
@@ -112,14 +115,14 @@ async def test_an_empty_answer_has_its_columns(server: GraphServer) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "given", "truncated"), [(9, 9, True), (10, 10, False), (11, 10, False)]
+    ("asked", "row_count", "truncated"), [(9, 9, True), (10, 10, False), (11, 10, False)]
 )
 async def test_a_row_cap_says_that_there_was_more(
-    server: GraphServer, asked: int, given: int, *, truncated: bool
+    server: GraphServer, asked: int, row_count: int, *, truncated: bool
 ) -> None:
     for text in ("UNWIND range(1, 10) AS x RETURN x", "UNWIND range(1, 10) AS x RETURN x LIMIT 10"):
         answer = (await server.query(text, max_rows=asked)).json()
-        assert (answer["row_count"], answer["truncated"]) == (given, truncated)
+        assert (answer["row_count"], answer["truncated"]) == (row_count, truncated)
 
 
 async def test_ten_million_rows_are_cut_at_the_cap_without_being_made(server: GraphServer) -> None:
@@ -179,7 +182,10 @@ async def test_a_pattern_that_would_be_planned_for_minutes_is_refused_and_a_prod
     answer = await server.query(star)
     assert (answer.status_code, "WITH" in answer.json()["error"]["details"]["hint"]) == (400, True)
     names = [f"v{n}" for n in range(16)]
-    product = f"MATCH {', '.join(f'({n})' for n in names)} WHERE {' + '.join(f'size(label({n}))' for n in names)} < 0"
+    product = (
+        f"MATCH {', '.join(f'({n})' for n in names)} WHERE "
+        f"{' + '.join(f'size(label({n}))' for n in names)} < 0"
+    )
     assert (await server.query(f"{product} RETURN v0", timeout_ms=300)).status_code == 408
 
 
@@ -203,10 +209,13 @@ async def test_a_small_server_refuses_what_does_not_fit_and_lets_nobody_wait_too
 ) -> None:
     root = short_folder / "storage"
     root.mkdir()
-    given = await publish(open_store(str(root)), [CITY], [], prefix="a/1/")
+    mapping = await publish(open_store(str(root)), [CITY], [], prefix="a/1/")
     settings = {"instance_memory_bytes": str(256 * 1024**2), "instance_queries": "1"}
-    async with running_server(short_folder / "i", f"file://{root}", given, **settings) as small:
-        huge = "UNWIND range(1, 1000000) AS x RETURN x, repeat('x', 300) + CAST(x AS STRING) AS s LIMIT 1000000"
+    async with running_server(short_folder / "i", f"file://{root}", mapping, **settings) as small:
+        huge = (
+            "UNWIND range(1, 1000000) AS x RETURN x, repeat('x', 300) + CAST(x AS STRING) AS s "
+            "LIMIT 1000000"
+        )
         answer = await small.query(huge)
         assert (answer.status_code, answer.json()["error"]["code"]) == (507, "QUERY_OUT_OF_MEMORY")
         assert "memory" in answer.json()["error"]["details"]["hint"]
@@ -220,7 +229,10 @@ async def test_a_small_server_refuses_what_does_not_fit_and_lets_nobody_wait_too
         assert await small.rows("MATCH (n:City) RETURN count(*)") == [[2]]
 
 
-ROWS = "UNWIND range(1, 100000) AS x RETURN x, 'abcdefghij' AS s, {a: x, b: 'hello', c: [1, 2]} AS t, x * 1.5 AS d"
+ROWS = (
+    "UNWIND range(1, 100000) AS x RETURN x, 'abcdefghij' AS s, {a: x, b: 'hello', c: [1, 2]} AS "
+    "t, x * 1.5 AS d"
+)
 NODES = "MATCH (n), (m) UNWIND range(1, 4000) AS x RETURN n, m"
 COLUMNS = "UNWIND range(1, 3000000) AS x RETURN x, 'a' AS s LIMIT 3000000"
 
@@ -235,9 +247,9 @@ async def test_health_answers_at_once_while_queries_run(
     command = (sys.executable, "-m", "tests.graph_server.probe", str(server.folder / "s"))
     probe = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE)
     answers = await asyncio.gather(*(server.query(text, timeout_ms=2500) for text in texts))
-    told, _ = await probe.communicate(b"enough")
+    times, _ = await probe.communicate(b"enough")
     assert {answer.status_code for answer in answers} <= {200, 408}
-    took = sorted(json.loads(told))
+    took = sorted(json.loads(times))
     assert len(took) > 10
     # A held loop would show in the median; the slowest belong to whoever else wants this machine's
     # cores.
@@ -277,7 +289,7 @@ async def test_what_cannot_run_is_refused_by_name(
 
 
 async def test_parameters_keep_their_types(server: GraphServer) -> None:
-    given = {
+    parameters = {
         "i": BIG,
         "f": 0.5,
         "s": "'; DROP",
@@ -286,8 +298,10 @@ async def test_parameters_keep_their_types(server: GraphServer) -> None:
         "m": {"a": "x"},
         "n": None,
     }
-    rows = await server.rows("RETURN $i, $f, $s, $b, $l, $m, $n", parameters=given | {"unused": 1})
-    assert rows == [list(given.values())]
+    rows = await server.rows(
+        "RETURN $i, $f, $s, $b, $l, $m, $n", parameters=parameters | {"unused": 1}
+    )
+    assert rows == [list(parameters.values())]
 
 
 async def test_an_integer_beyond_64_bits_is_said_to_be_one(server: GraphServer) -> None:

@@ -43,8 +43,8 @@ def test_nodes_and_edges_inside_lists_and_structs_are_shaped_too() -> None:
 
 def test_a_map_is_an_object_whatever_its_keys() -> None:
     kind = pa.map_(pa.int64(), pa.list_(pa.map_(pa.string(), pa.binary())))
-    [found] = values(pa.array([[(1, [[("k", b"hi")]])]], kind), OWN)
-    assert orjson.loads(dump(found)) == {"1": [{"k": "aGk="}]}
+    [value] = values(pa.array([[(1, [[("k", b"hi")]])]], kind), OWN)
+    assert orjson.loads(dump(value)) == {"1": [{"k": "aGk="}]}
 
 
 @pytest.mark.parametrize(

@@ -21,9 +21,9 @@ async def ask(server: GraphServer, **body: Any) -> httpx2.Response:
     return await server.http.post("/subgraph", json=body)
 
 
-def ids(found: dict[str, Any]) -> tuple[set[str], set[tuple[str, str, str]]]:
-    return {n["_id"] for n in found["nodes"]}, {
-        (e["_src"], e["_type"], e["_dst"]) for e in found["edges"]
+def ids(subgraph: dict[str, Any]) -> tuple[set[str], set[tuple[str, str, str]]]:
+    return {n["_id"] for n in subgraph["nodes"]}, {
+        (e["_src"], e["_type"], e["_dst"]) for e in subgraph["edges"]
     }
 
 
@@ -39,8 +39,8 @@ async def test_one_hop_goes_both_ways_and_brings_the_edges_between(server: Graph
 
 @pytest.mark.parametrize(("hops", "count"), [(0, 1), (1, 3), (2, 5), (9, 5)])
 async def test_hops_widen_it(server: GraphServer, hops: int, count: int) -> None:
-    found = (await ask(server, start=["Person:1"], hops=hops)).json()
-    assert (found["node_count"], found["truncated"]) == (count, False)
+    subgraph = (await ask(server, start=["Person:1"], hops=hops)).json()
+    assert (subgraph["node_count"], subgraph["truncated"]) == (count, False)
 
 
 async def test_relationship_types_narrow_it(server: GraphServer) -> None:
@@ -62,8 +62,8 @@ async def test_a_query_can_be_the_start(server: GraphServer) -> None:
 
 
 async def test_a_limit_is_said(server: GraphServer) -> None:
-    found = (await ask(server, start=["Person:1"], hops=3, limit=2)).json()
-    assert (found["node_count"], found["truncated"]) == (2, True)
+    subgraph = (await ask(server, start=["Person:1"], hops=3, limit=2)).json()
+    assert (subgraph["node_count"], subgraph["truncated"]) == (2, True)
 
 
 @pytest.mark.parametrize(

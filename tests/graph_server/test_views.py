@@ -45,7 +45,7 @@ async def test_the_schema_has_every_table_with_its_count(server: GraphServer) ->
 
 async def test_the_status_has_all_that_it_promises(server: GraphServer) -> None:
     status = (await server.http.get("/status")).json()
-    known = {
+    steady = {
         "status": "running",
         "ready": True,
         "instance_id": 7,
@@ -53,7 +53,7 @@ async def test_the_status_has_all_that_it_promises(server: GraphServer) -> None:
         "mapping_id": 5,
         "owner_id": "ada",
     }
-    assert known.items() <= status.items()
+    assert steady.items() <= status.items()
     assert (status["node_count"], status["edge_count"]) == (5, 4)
     assert (status["node_tables"], status["edge_tables"]) == (
         ["Person", "City"],
@@ -102,9 +102,9 @@ async def test_a_user_cannot_shut_it_down(server: GraphServer) -> None:
 async def test_a_server_reports_what_it_did_and_ends_when_it_is_told(short_folder: Path) -> None:
     root = short_folder / "storage"
     root.mkdir()
-    given = await publish(open_store(str(root)), NODES, EDGES, prefix="ada/5/v3/42/")
+    mapping = await publish(open_store(str(root)), NODES, EDGES, prefix="ada/5/v3/42/")
     async with running_server(
-        short_folder / "i", f"file://{root}", given, instance_report_seconds="0.2"
+        short_folder / "i", f"file://{root}", mapping, instance_report_seconds="0.2"
     ) as server:
         await server.rows("RETURN 1")
         report = await server.plane.heard(

@@ -1,6 +1,8 @@
-"""What every backend must do. A case is a function of an opened, empty engine and a folder for
-files; its name is the behaviour. Cases that end a database's life (a failed load) are run in a
-process each."""
+"""The conformance cases of graph database backends.
+
+A case is a function of an opened, empty engine and a folder for files; its name is the behavior.
+Cases that destroy the database (a failed load) run in a process each.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 BIG = 2**62 + 1
-ENDLESS = "UNWIND range(1, 100000) AS a UNWIND range(1, 100000) AS b WITH a, b WHERE a * b % 7 = 9 RETURN count(*) AS c"
+ENDLESS = (
+    "UNWIND range(1, 100000) AS a UNWIND range(1, 100000) AS b WITH a, b WHERE a * b % 7 = 9"
+    " RETURN count(*) AS c"
+)
 PERSON = NodeTable(
     label="Person",
     key=Property(name="id", type="INT64"),
@@ -108,15 +113,16 @@ def a_load_gives_the_rows_of_all_its_files(engine: GraphEngine, folder: Path) ->
 def values_come_back_as_they_went_in(engine: GraphEngine, folder: Path) -> None:
     _fill(engine, folder)
     names = TABLES["Person"].column_names
-    wanted = ", ".join(f"n.`{name}` AS `{name}`" for name in names)
-    rows = _rows(engine, f"MATCH (n:Person) RETURN {wanted} ORDER BY n.id")
+    columns = ", ".join(f"n.`{name}` AS `{name}`" for name in names)
+    rows = _rows(engine, f"MATCH (n:Person) RETURN {columns} ORDER BY n.id")
     assert rows == TABLES["Person"].to_pylist()
 
 
 def types_are_told_in_the_words_of_the_wire(engine: GraphEngine, folder: Path) -> None:
     _fill(engine, folder)
     result = engine.query(
-        "MATCH (n:Person {id: 1})-[e:KNOWS]->(m) RETURN n, e, n.id AS i, n.name AS s, n.score AS d, n.set AS b,"
+        "MATCH (n:Person {id: 1})-[e:KNOWS]->(m) RETURN n, e, n.id AS i, n.name AS s, n.score AS d,"
+        " n.set AS b,"
         " n.born AS day, n.seen AS t, n.tags AS l"
     )
     assert result.types == (
@@ -173,9 +179,9 @@ def an_empty_answer_has_its_columns(engine: GraphEngine, folder: Path) -> None:
 def parameters_are_values_and_never_text(engine: GraphEngine, folder: Path) -> None:
     _fill(engine, folder)
     evil = "' DELETE n // \\' \" $x `y` \n 🐞"
-    given = {"i": BIG, "s": evil, "f": 0.5, "b": True, "l": [1, 2], "n": None}
-    [row] = _rows(engine, "RETURN $i AS i, $s AS s, $f AS f, $b AS b, $l AS l, $n AS n", given)
-    assert row == given
+    parameters = {"i": BIG, "s": evil, "f": 0.5, "b": True, "l": [1, 2], "n": None}
+    [row] = _rows(engine, "RETURN $i AS i, $s AS s, $f AS f, $b AS b, $l AS l, $n AS n", parameters)
+    assert row == parameters
     assert _rows(engine, "MATCH (n:Person {id: $i}) RETURN n.id AS id", {"i": BIG}) == [{"id": BIG}]
 
 
@@ -297,11 +303,11 @@ def an_interrupt_ends_a_query_where_the_backend_can(engine: GraphEngine, folder:
 def many_readers_read_at_once(engine: GraphEngine, folder: Path) -> None:
     _fill(engine, folder)
     with ThreadPoolExecutor(8) as threads:
-        found = threads.map(
+        counts = threads.map(
             lambda i: _rows(engine, "UNWIND range(1, 1000) AS x RETURN max(x) + $i AS m", {"i": i}),
             range(64),
         )
-        assert [row[0]["m"] for row in found] == [1000 + i for i in range(64)]
+        assert [row[0]["m"] for row in counts] == [1000 + i for i in range(64)]
 
 
 def tables_for_algorithms_are_dense(engine: GraphEngine, folder: Path) -> None:
@@ -410,7 +416,11 @@ def a_path_of_a_hundred_steps_is_walked(engine: GraphEngine, folder: Path) -> No
     reach = "*SHORTEST 1..120" if engine.capabilities.memory_model == "disk" else "*1..120"
     [row] = _rows(
         engine,
-        f"MATCH p = (a:Person {{id: 0}})-[:KNOWS{reach}]->(b:Person {{id: 100}}) RETURN length(p) AS l, p",
+        (
+            f"MATCH p = (a:Person {{id: 0}})-[:KNOWS{reach}]->(b:Person {{id: 100}}) RETURN"
+            f" length(p)"
+            f" AS l, p"
+        ),
     )
     assert row["l"] == 100
     assert [n["_id"] for n in row["p"]["_nodes"]] == [f"Person:{i}" for i in range(101)]

@@ -1,4 +1,4 @@
-"""Sorted and cut, then aggregated: what Ladybug's planner gets wrong and an UNWIND mends."""
+"""Aggregation of sorted and limited rows: the rewrite around a bug of Ladybug's planner."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ BARRIER = "UNWIND [0] AS _sorted0 "
         "MATCH (n) WITH n ORDER BY n.a LIMIT 2 MATCH (n)-->(m) |WITH DISTINCT m RETURN count(*)",
         "MATCH (n) WHERE n.s STARTS WITH 'x' WITH n ORDER BY n.a LIMIT 2 |RETURN max(n.a)",
         "MATCH (n) WITH n.return AS x, n.`with` AS y ORDER BY x LIMIT 2 |RETURN 'a' + max(y)",
-        "MATCH (n) with n order by n.a limit 2 |return sum(n.a) UNION RETURN 1 AS x ORDER BY x LIMIT 1",
+        (
+            "MATCH (n) with n order by n.a limit 2 |return sum(n.a) UNION RETURN 1 AS x ORDER BY x"
+            " LIMIT 1"
+        ),
     ],
 )
 def test_an_unwind_comes_between_the_cut_and_the_next_projection(text: str) -> None:
@@ -45,7 +48,7 @@ def test_other_statements_stay_as_they_are(text: str) -> None:
 
 
 def test_ladybug_still_needs_it() -> None:
-    """When this fails, the rewriting can go."""
+    """When this fails, the rewrite can be removed."""
     script = (
         "import ladybug\n"
         "connection = ladybug.Connection(ladybug.Database(':memory:', buffer_pool_size=2**26))\n"

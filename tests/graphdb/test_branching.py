@@ -1,4 +1,4 @@
-"""Patterns that branch: what Ladybug loses of them, and how the statement is written instead."""
+"""Branching patterns for which Ladybug loses rows, and their rewrites."""
 
 from __future__ import annotations
 
@@ -65,7 +65,8 @@ def test_the_first_way_to_write_it_whose_plan_loses_nothing_is_taken() -> None:
     written = without_lost_rows(BRANCHES, explain)
     assert written == asked[-1]
     assert " ".join(written.split()) == (
-        "MATCH (a:A {id: 0})-[:R]->(b:B), (a)-[:S]->(c:A) WITH * MATCH (b)-[:T]->(d:B) RETURN count(*)"
+        "MATCH (a:A {id: 0})-[:R]->(b:B), (a)-[:S]->(c:A) WITH * MATCH (b)-[:T]->(d:B) RETURN"
+        " count(*)"
     )
     assert any("id(a) IS NOT NULL AND id(b) IS NOT NULL" in text for text in asked)
 
@@ -132,13 +133,24 @@ def test_a_query_that_could_branch_is_looked_at(text: str) -> None:
             "MATCH p = (a)--(b)--(c)--(d) RETURN p",
         ),
         (
-            "MATCH (a)--(b), (b)--(`c d`)--(e), (f {k: (1), l: [2]}) WITH a OPTIONAL MATCH (a)--(g)--(h)--(i) RETURN 1",
+            (
+                "MATCH (a)--(b), (b)--(`c d`)--(e), (f {k: (1), l: [2]}) WITH a OPTIONAL MATCH"
+                " (a)--(g)--(h)--(i) RETURN 1"
+            ),
             "MATCH (a)--(b) WITH * MATCH (b)--(`c d`)--(e), (f {k: (1), l: [2]})"
             " WITH a OPTIONAL MATCH (a)--(g)--(h)--(i) RETURN 1",
         ),
         (
-            "MATCH (a)-[:MATCH|WITH]->(b)-[:X]-(c)-[r]-(d) RETURN COUNT { MATCH (d)--(e)--(f)--(g) }",
-            "MATCH (a)-[:MATCH|WITH]->(b)-[:X]-(c) WITH * MATCH (c)-[r]-(d) RETURN COUNT { MATCH (d)--(e)--(f)--(g) }",
+            (
+                "MATCH (a)-[:MATCH|WITH]->(b)-[:X]-(c)-[r]-(d) RETURN COUNT { MATCH"
+                " (d)--(e)--(f)--(g)"
+                " }"
+            ),
+            (
+                "MATCH (a)-[:MATCH|WITH]->(b)-[:X]-(c) WITH * MATCH (c)-[r]-(d) RETURN COUNT {"
+                " MATCH"
+                " (d)--(e)--(f)--(g) }"
+            ),
         ),
     ],
 )
@@ -150,7 +162,9 @@ def test_nodes_between_relationships_get_names_and_conditions() -> None:
     text = "MATCH (a)--()--(b) WHERE a.x = 1 AND EXISTS { MATCH (b)--()--() } RETURN 1"
     named = with_inserted(text, Patterns(text).missing_names())
     assert named == (
-        "MATCH (a)--(_between0)--(b) WHERE a.x = 1 AND EXISTS { MATCH (b)--(_between1)--() } RETURN 1"
+        "MATCH (a)--(_between0)--(b) WHERE a.x = 1 AND EXISTS { MATCH (b)--(_between1)--() }"
+        " RETURN"
+        " 1"
     )
     assert " ".join(with_inserted(named, Patterns(named).conditions()).split()) == (
         "MATCH (a)--(_between0)--(b) WHERE id(_between0) IS NOT NULL AND id(b) IS NOT NULL AND"
@@ -167,7 +181,9 @@ def first(text):
     return connection.execute(text).get_next()[0]
 for statement in (
     "CREATE NODE TABLE A(id INT64, PRIMARY KEY(id))",
-    "CREATE REL TABLE R(FROM A TO A)", "CREATE REL TABLE S(FROM A TO A)", "CREATE REL TABLE T(FROM A TO A)",
+    "CREATE REL TABLE R(FROM A TO A)",
+    "CREATE REL TABLE S(FROM A TO A)",
+    "CREATE REL TABLE T(FROM A TO A)",
     "UNWIND range(0, 2999) AS x CREATE (:A {id: x})",
     "MATCH (a:A {id: 0}), (b:A) WHERE b.id > 0 AND b.id < 6 CREATE (a)-[:R]->(b)",
     "MATCH (a:A {id: 0}), (b:A) WHERE b.id > 0 CREATE (a)-[:S]->(b)",
@@ -185,7 +201,7 @@ for text in (
 
 
 def test_ladybug_loses_rows_of_a_node_of_many_neighbors_but_for_this() -> None:
-    """The first numbers are Ladybug's own: where they are right, the rewriting can go."""
+    """The first numbers are Ladybug's own: once they are correct, the rewrite can be removed."""
     done = subprocess.run([sys.executable, "-c", GRAPH], capture_output=True, text=True, check=True)
     numbers = [tuple(map(int, line.split())) for line in done.stdout.splitlines()]
     right = 5 * 2999 * 5

@@ -1,4 +1,4 @@
-"""Conditions of CASE, which the embedded engines answer wrongly where they are mere columns."""
+"""Rewrites of CASE conditions that the embedded engines evaluate incorrectly."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from penstock.graphdb.case_conditions import with_compared_conditions
         ("RETURN CASE WHEN n.b THEN 1 END", "RETURN CASE WHEN ( n.b ) = true THEN 1 END"),
         (
             "RETURN case when a then 1 when b or c then 2 else 3 end AS `case`",
-            "RETURN case when ( a ) = true then 1 when ( b or c ) = true then 2 else 3 end AS `case`",
+            (
+                "RETURN case when ( a ) = true then 1 when ( b or c ) = true then 2 else 3 end AS"
+                " `case`"
+            ),
         ),
         (
             "RETURN CASE WHEN CASE WHEN a THEN b END THEN c END",
@@ -28,7 +31,11 @@ from penstock.graphdb.case_conditions import with_compared_conditions
         ),
         (
             "RETURN CASE WHEN f({case: [CASE WHEN $end THEN 1 END]}) THEN 2 END",
-            "RETURN CASE WHEN ( f({case: [CASE WHEN ( $end ) = true THEN 1 END]}) ) = true THEN 2 END",
+            (
+                "RETURN CASE WHEN ( f({case: [CASE WHEN ( $end ) = true THEN 1 END]}) ) = true THEN"
+                " 2"
+                " END"
+            ),
         ),
     ],
 )
@@ -45,12 +52,17 @@ def test_each_condition_is_compared_with_true(text: str, expected: str) -> None:
         ),
         (
             "RETURN CASE CASE WHEN a THEN 'WHEN' END WHEN CASE f(b) WHEN 1 THEN 2 END THEN 3 END",
-            "RETURN CASE WHEN (CASE WHEN ( a ) = true THEN 'WHEN' END) = ( CASE WHEN (f(b)) = ( 1 ) THEN 2 END )"
+            "RETURN CASE WHEN (CASE WHEN ( a ) = true THEN 'WHEN' END) = ( CASE WHEN (f(b)) = ( 1 )"
+            " THEN 2 END )"
             " THEN 3 END",
         ),
         (
             "RETURN [CASE {case: 1}.case WHEN 1 THEN 2 END, CASE 1 WHEN 1 THEN 2 END]",
-            "RETURN [CASE WHEN ({case: 1}.case) = ( 1 ) THEN 2 END, CASE WHEN (1) = ( 1 ) THEN 2 END]",
+            (
+                "RETURN [CASE WHEN ({case: 1}.case) = ( 1 ) THEN 2 END, CASE WHEN (1) = ( 1 ) THEN"
+                " 2"
+                " END]"
+            ),
         ),
     ],
 )
@@ -62,7 +74,10 @@ def test_a_value_is_compared_as_by_an_equals_sign(text: str, expected: str) -> N
     "text",
     [
         "RETURN CASE n.a WHEN 1 THEN 2",
-        "RETURN 'CASE WHEN a THEN b END', n.case, n.when, $then, 1 AS end // CASE WHEN a THEN b END",
+        (
+            "RETURN 'CASE WHEN a THEN b END', n.case, n.when, $then, 1 AS end // CASE WHEN a THEN b"
+            " END"
+        ),
         "RETURN {case: 1, when: 2, then: 3, end: 4}",
         "RETURN CASE WHEN a THEN b",
     ],
@@ -81,7 +96,11 @@ def test_other_statements_stay_as_they_are(text: str) -> None:
         ),
         (
             "ladybug",
-            "UNWIND [true, false, true] AS b WITH b WHERE CASE WHEN CASE WHEN b THEN b END THEN b END RETURN b",
+            (
+                "UNWIND [true, false, true] AS b WITH b WHERE CASE WHEN CASE WHEN b THEN b END THEN"
+                " b"
+                " END RETURN b"
+            ),
             "[]",
         ),
         (
@@ -97,7 +116,7 @@ def test_other_statements_stay_as_they_are(text: str) -> None:
     ],
 )
 def test_the_engines_still_need_it(library: str, ask: str, wrong: str) -> None:
-    """When this fails, the rewriting can go."""
+    """When this fails, the rewrite can be removed."""
     script = (
         f"import {library} as library\n"
         "connection = library.Connection(library.Database(':memory:', buffer_pool_size=2**26))\n"

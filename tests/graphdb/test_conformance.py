@@ -1,4 +1,4 @@
-"""One suite, every backend, each in its own process."""
+"""Runs the conformance cases on every backend, each in its own process."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ def _run(backend: str, folder: Path, url: str, cases: list[str]) -> dict[str, st
     done = subprocess.run(
         command, cwd=REPOSITORY, capture_output=True, text=True, timeout=120, check=False
     )
-    told = {line["case"]: line["error"] for line in map(json.loads, done.stdout.splitlines())}
+    errors = {line["case"]: line["error"] for line in map(json.loads, done.stdout.splitlines())}
     return {
-        case: told.get(case, f"The process ended with {done.returncode}: {done.stderr[-2000:]}")
+        case: errors.get(case, f"The process ended with {done.returncode}: {done.stderr[-2000:]}")
         for case in cases
     }
 

@@ -1,4 +1,4 @@
-"""What an answer of the embedded engines holds while it is read."""
+"""Memory that results of the embedded engines hold while they are read."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from penstock.graphdb.embedded_result import EmbeddedResult
 from penstock.graphdb.shapes import Shapes
 
 
-class Found:
-    """The library's result of two batches; `owners` are what their memory belongs to."""
+class LibraryResult:
+    """A fake library result of two batches; `owners` references their memory."""
 
     def __init__(self) -> None:
         values = [np.arange(4), np.arange(4, 8)]
-        self.owners = [weakref.ref(each) for each in values]
+        self.owners = [weakref.ref(value) for value in values]
         self.closed = False
         self._table: pa.Table | None = pa.table(
-            {"x": pa.chunked_array([pa.array(each) for each in values])}
+            {"x": pa.chunked_array([pa.array(value) for value in values])}
         )
 
     def get_column_names(self) -> list[str]:
@@ -41,10 +41,10 @@ class Found:
 
 
 def test_a_batch_that_was_taken_is_held_no_longer_and_the_engines_copy_not_at_all() -> None:
-    found = Found()
-    batches = EmbeddedResult(found, Shapes({}, lambda _: None), nested_arrow=True).batches(4)
+    result = LibraryResult()
+    batches = EmbeddedResult(result, Shapes({}, lambda _: None), nested_arrow=True).batches(4)
     assert next(batches).column(0).to_pylist() == [0, 1, 2, 3]
-    assert found.closed
+    assert result.closed
     second = next(batches)
-    assert [owner() is None for owner in found.owners] == [True, False]
+    assert [owner() is None for owner in result.owners] == [True, False]
     assert second.column(0).to_pylist() == [4, 5, 6, 7]

@@ -1,5 +1,4 @@
-"""Relationships that nobody asks for: FalkorDB finds pairs of nodes, and each way between them
-counts."""
+"""Patterns without variables: FalkorDB must count every path, not pairs of nodes."""
 
 from __future__ import annotations
 
@@ -32,7 +31,10 @@ EDGES = [(1, 2), (2, 4), (1, 3), (3, 4), (4, 5), (4, 5)]
             "MATCH p = (a)-[*2]->(b), _path0 = (b)--(c) RETURN p",
         ),
         (
-            "MATCH (a {i: 1 -(2)})<-[:R]-(b) /* (c)-->(d) */ OPTIONAL MATCH (b)-->(c) RETURN '(e)-->(f)'",
+            (
+                "MATCH (a {i: 1 -(2)})<-[:R]-(b) /* (c)-->(d) */ OPTIONAL MATCH (b)-->(c) RETURN"
+                " '(e)-->(f)'"
+            ),
             "MATCH _path0 = (a {i: 1 -(2)})<-[:R]-(b) /* (c)-->(d) */"
             " OPTIONAL MATCH _path1 = (b)-->(c) RETURN '(e)-->(f)'",
         ),

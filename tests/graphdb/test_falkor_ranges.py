@@ -1,4 +1,4 @@
-"""Ranges of texts and of wide integers: what FalkorDB's index gets wrong and what is asked instead."""
+"""Range conditions that FalkorDB's index answers incorrectly, and their rewrites."""
 
 from __future__ import annotations
 
@@ -32,11 +32,19 @@ WIDE = [2**53 - 1, 2**53, 2**53 + 1, 2**53 + 2, -(2**53) - 1, 1]
         ),
         (
             "MATCH (v:C) WHERE 'a' < v.`name` RETURN 1 UNION MATCH (v) WHERE v.age < 1 RETURN 1",
-            "MATCH (v:C) WHERE 'a' < coalesce(v.`name`) RETURN 1 UNION MATCH (v) WHERE v.age < 1 RETURN 1",
+            (
+                "MATCH (v:C) WHERE 'a' < coalesce(v.`name`) RETURN 1 UNION MATCH (v) WHERE v.age <"
+                " 1"
+                " RETURN 1"
+            ),
         ),
         (
             "MATCH (a)-[:R]->(b) WITH a, b WHERE NOT b.name>a.name /* < a.name */ RETURN 1",
-            "MATCH (a)-[:R]->(b) WITH a, b WHERE NOT coalesce(b.name)>coalesce(a.name) /* < a.name */ RETURN 1",
+            (
+                "MATCH (a)-[:R]->(b) WITH a, b WHERE NOT coalesce(b.name)>coalesce(a.name) /* <"
+                " a.name"
+                " */ RETURN 1"
+            ),
         ),
         (
             "MATCH (v) WHERE v.name STARTS WITH 'WHERE v.name < 1' AND v.age > 3 RETURN v",

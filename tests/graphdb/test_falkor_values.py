@@ -1,4 +1,4 @@
-"""Values of FalkorDB that Arrow has no type for, and those that no date of Python holds."""
+"""FalkorDB values without an Arrow type, and dates outside Python's range."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def test_what_has_one_type_stays_as_it_is(value: JsonValue) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "made"),
+    ("value", "expected"),
     [
         ([{"a": 1}, {"b": 2}], [{"a": 1, "b": None}, {"a": None, "b": 2}]),
         ([{"a": 1, "b": 2}, {"b": 3, "a": 4}], [{"a": 1, "b": 2}, {"a": 4, "b": 3}]),
@@ -43,11 +43,11 @@ def test_what_has_one_type_stays_as_it_is(value: JsonValue) -> None:
     ],
 )
 def test_maps_in_one_list_get_the_same_keys_in_the_same_order(
-    given: JsonValue, made: JsonValue
+    value: JsonValue, expected: JsonValue
 ) -> None:
-    found = harmless({"p": given})
-    assert found == {"p": made}
-    assert repr(found["p"]) == repr(made)
+    parameters = harmless({"p": value})
+    assert parameters == {"p": expected}
+    assert repr(parameters["p"]) == repr(expected)
 
 
 @pytest.mark.parametrize(

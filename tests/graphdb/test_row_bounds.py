@@ -1,4 +1,4 @@
-"""What is written in the place of SKIP and LIMIT, and when a result is asked for unsorted first."""
+"""Caps of SKIP and LIMIT, and the unsorted probe query."""
 
 from __future__ import annotations
 

@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
 
 def node(label: str = "Customer", **changes: Any) -> NodeDefinition:
-    given = {
+    fields = {
         "label": label,
         "sql": "SELECT id, name FROM customers",
         "primary_key": Property(name="id", type="INT64"),
         "properties": (Property(name="name", type="STRING"),),
     }
-    return NodeDefinition(**(given | changes))
+    return NodeDefinition(**(fields | changes))
 
 
 def edge(type: str = "KNOWS", **changes: Any) -> EdgeDefinition:  # noqa: A002 - as the wire calls it
-    given = {
+    fields = {
         "type": type,
         "from_node": "Customer",
         "to_node": "Customer",
@@ -34,7 +34,7 @@ def edge(type: str = "KNOWS", **changes: Any) -> EdgeDefinition:  # noqa: A002 -
         "from_key": "a",
         "to_key": "b",
     }
-    return EdgeDefinition(**(given | changes))
+    return EdgeDefinition(**(fields | changes))
 
 
 def mapping(

@@ -66,9 +66,9 @@ class Fleet:
     def instances(self) -> InstanceServices:
         return self.graphs.instances
 
-    def tell(self, **told: Any) -> None:
+    def tell(self, **fields: Any) -> None:
         """What the next graph servers do."""
-        tell(self.control, **told)
+        tell(self.control, **fields)
 
     async def ask(
         self, method: str, path: str, *, who: str = "ada", expect: int = 200, **body: Any
@@ -96,7 +96,7 @@ class Fleet:
         store = self.graphs.snapshots
         mapping_id = mapping_id or await self.mapping()
         source = data_source_id or await self._everybodys_source()
-        made = await store.add(
+        snapshot = await store.add(
             owner="ada",
             name="snap",
             mapping_id=mapping_id,
@@ -104,20 +104,22 @@ class Fleet:
             data_source_id=source,
         )
         async with self.transaction() as tx:
-            await store.move(tx, await store.lock(tx, made.snapshot_id), SnapshotStatus.CREATING)
+            await store.move(
+                tx, await store.lock(tx, snapshot.snapshot_id), SnapshotStatus.CREATING
+            )
         if ready:
-            await self.finish(made.snapshot_id, size=size)
-        return made.snapshot_id
+            await self.finish(snapshot.snapshot_id, size=size)
+        return snapshot.snapshot_id
 
     async def _everybodys_source(self) -> int:
         """The default one; what it has is never read."""
         sources = self.graphs.sources
         default = await sources.default()
         if default is None:
-            made = await sources.add(
+            source = await sources.add(
                 name="default", kind="duckdb", owner="ada", config={}, secrets={}
             )
-            default = await sources.make_default(made.data_source_id)
+            default = await sources.make_default(source.data_source_id)
         return default.data_source_id
 
     async def finish(self, snapshot_id: int, *, size: int = 1000) -> None:
@@ -146,20 +148,20 @@ class Fleet:
         )
 
     async def running(self, *, who: str = "ada", **body: Any) -> Any:
-        made = await self.create(who=who, **body)
-        return await self.reaches(made["id"], "running")
+        instance = await self.create(who=who, **body)
+        return await self.reaches(instance["id"], "running")
 
     async def reaches(self, instance_id: int, *statuses: str, within: float = 20.0) -> Any:
-        found: dict[str, Any] = {}
+        state: dict[str, Any] = {}
 
         async def there() -> bool:
-            nonlocal found
-            found = await self.ask("GET", f"/api/instances/{instance_id}", who="olga")
-            assert found["status"] in statuses or found["status"] != "failed", found
-            return found["status"] in statuses
+            nonlocal state
+            state = await self.ask("GET", f"/api/instances/{instance_id}", who="olga")
+            assert state["status"] in statuses or state["status"] != "failed", state
+            return state["status"] in statuses
 
         await until(there, within=within)
-        return found
+        return state
 
     async def row(self, instance_id: int) -> Instance:
         return await self.instances.store.get(instance_id)
@@ -175,24 +177,24 @@ class Fleet:
 
     async def through(
         self,
-        found: dict[str, Any],
+        state: dict[str, Any],
         path: str,
         *,
         who: str = "ada",
         method: str = "GET",
-        **given: Any,
+        **fields: Any,
     ) -> Any:
         """A request to a graph server, by the proxy."""
-        headers = {"Authorization": f"Bearer {who}"} | given.pop("headers", {})
+        headers = {"Authorization": f"Bearer {who}"} | fields.pop("headers", {})
         return await self.http.request(
-            method, f"/wrapper/{found['url_slug']}{path}", headers=headers, **given
+            method, f"/wrapper/{state['url_slug']}{path}", headers=headers, **fields
         )
 
 
-def tell(control: Path, **told: Any) -> None:
+def tell(control: Path, **fields: Any) -> None:
     """All at once: servers that hold read it over and over."""
     draft = control.with_suffix(".new")
-    draft.write_text(json.dumps(told))
+    draft.write_text(json.dumps(fields))
     draft.replace(control)
 
 
@@ -209,9 +211,9 @@ async def sailing(
     if not control.exists():
         tell(control)
     with bind("127.0.0.1", 0) as listener:
-        told = settings(home, port=listener.getsockname()[1], **changes)
+        config = settings(home, port=listener.getsockname()[1], **changes)
         launcher = SubprocessLauncher(home / "instances", command=command or stand_in(control))
-        async with build_control_plane(told, dsn, launcher=launcher) as built:
+        async with build_control_plane(config, dsn, launcher=launcher) as built:
             parts = replace(built, authenticators=(*built.authenticators, Names()))
             async with (
                 listening(parts, listener) as url,
@@ -219,7 +221,7 @@ async def sailing(
             ):
                 yield Fleet(
                     parts=parts,
-                    settings=told,
+                    settings=config,
                     http=http,
                     control=control,
                     launcher=launcher,
@@ -229,9 +231,9 @@ async def sailing(
 
 async def sink(launcher: SubprocessLauncher) -> None:
     """Nothing outlives its test."""
-    for found in await launcher.list():
-        await launcher.stop(found.handle, grace=0)
-        await launcher.remove(found.handle)
+    for process in await launcher.list():
+        await launcher.stop(process.handle, grace=0)
+        await launcher.remove(process.handle)
 
 
 __all__ = ["Fleet", "connected", "sailing", "sink", "stand_in", "tell"]

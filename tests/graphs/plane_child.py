@@ -21,9 +21,9 @@ from tests.graphs.stand import settings
 async def main(dsn: str, home: Path, port: int) -> None:
     logging.configure(level="WARNING", process="plane")
     launcher = SubprocessLauncher(home / "instances", command=stand_in(home / "control.json"))
-    told = settings(home, port=port)
+    config = settings(home, port=port)
     with bind("127.0.0.1", port) as listener:
-        async with build_control_plane(told, dsn, launcher=launcher) as built:
+        async with build_control_plane(config, dsn, launcher=launcher) as built:
             parts = replace(built, authenticators=(*built.authenticators, Names()))
             async with listening(parts, listener):
                 await asyncio.Event().wait()

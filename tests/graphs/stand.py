@@ -52,7 +52,7 @@ async def until(true: Callable[[], Awaitable[object]], *, within: float = PATIEN
 
 
 def brisk() -> Kinds:
-    """The kinds as they are deployed, for a worker that hears of a cancel and tries again at once."""
+    """The deployed kinds with short heartbeats and backoffs, so cancels and retries are fast."""
     pace = {"heartbeat": 1, "backoff": Backoff(base=0.05, factor=1.0)}
     return Kinds(replace(policy, **pace) for policy in default_kinds())
 
@@ -60,7 +60,7 @@ def brisk() -> Kinds:
 def settings(home: Path, **changes: Any) -> Settings:
     """Callers on this machine are the proxy here, so tests may name users in X-Username; what tests
     send wrong on purpose is not counted against it."""
-    given = {
+    fields = {
         "service_token": TOKEN,
         "operator_token": "operator",
         "secret_key": new_key(),
@@ -69,7 +69,7 @@ def settings(home: Path, **changes: Any) -> Settings:
         "trusted_proxies": "127.0.0.1,::1",
         "failed_logins_per_minute": 0,
     }
-    return Settings(home=home, **(given | changes))
+    return Settings(home=home, **(fields | changes))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,11 +108,11 @@ class Stand:
 
     async def snapshot(self, *jobs: dict[str, Any], name: str = "test") -> int:
         """A snapshot with its export jobs, made through the internal API."""
-        made = await self.graphs.snapshots.add(owner="me@example.com", name=name)
+        snapshot = await self.graphs.snapshots.add(owner="me@example.com", name=name)
         if jobs:
-            path = f"/api/internal/snapshots/{made.snapshot_id}/export-jobs"
+            path = f"/api/internal/snapshots/{snapshot.snapshot_id}/export-jobs"
             await self.ask("POST", path, expect=201, jobs=list(jobs))
-        return made.snapshot_id
+        return snapshot.snapshot_id
 
     async def jobs(self, snapshot_id: int) -> list[dict[str, Any]]:
         return list(
@@ -152,10 +152,10 @@ class Stand:
     async def working(
         self, *, handlers: Handlers | None = None, queues: Sequence[str] = QUEUES, **changes: Any
     ) -> AsyncIterator[Worker]:
-        told = Settings(**(self.settings.model_dump() | changes))
+        config = Settings(**(self.settings.model_dump() | changes))
         worker = Worker(
-            store_factory(told),
-            handlers or default_handlers(told),
+            store_factory(config),
+            handlers or default_handlers(config),
             brisk(),
             name=f"here-{time.monotonic_ns()}",
             queues=queues,
@@ -170,14 +170,14 @@ class Stand:
 
 
 @asynccontextmanager
-async def standing(dsn: str, told: Settings) -> AsyncIterator[Stand]:
-    async with build_control_plane(told, dsn) as parts:
+async def standing(dsn: str, config: Settings) -> AsyncIterator[Stand]:
+    async with build_control_plane(config, dsn) as parts:
         with bind("127.0.0.1", 0) as listener:
             async with listening(parts, listener) as url:
                 headers = {"Authorization": f"Bearer {TOKEN}", "X-Component": "worker"}
                 async with httpx2.AsyncClient(base_url=url, headers=headers, timeout=60) as http:
                     yield Stand(
-                        parts=parts, settings=told.model_copy(update={"url": url}), http=http
+                        parts=parts, settings=config.model_copy(update={"url": url}), http=http
                     )
 
 
@@ -208,7 +208,8 @@ async def fill(dsn: str, rows: int) -> None:
     """Customers in a PostgreSQL."""
     async with connected(dsn) as connection:
         await connection.execute(
-            "CREATE TABLE customers AS SELECT i::int8 AS id, 'c' || i AS name, (i % 90)::int4 AS age "
+            "CREATE TABLE customers AS "
+            "SELECT i::int8 AS id, 'c' || i AS name, (i % 90)::int4 AS age "
             f"FROM generate_series(0, {rows - 1}) AS i"
         )
 
@@ -218,7 +219,8 @@ def shop(folder: Path, *, customers: int = 1000) -> dict[str, Any]:
     file = folder / "shop.duckdb"
     with duckdb.connect(str(file)) as db:
         db.execute(
-            "CREATE TABLE customers AS SELECT range AS id, 'c' || range AS name, (range % 90)::INTEGER AS age "
+            "CREATE TABLE customers AS "
+            "SELECT range AS id, 'c' || range AS name, (range % 90)::INTEGER AS age "
             f"FROM range({customers})"
         )
         db.execute(

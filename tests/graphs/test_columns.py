@@ -62,23 +62,23 @@ def test_a_type_takes_what_it_can_hold_exactly_and_nothing_else() -> None:
 
 def test_narrower_values_are_widened_to_the_declared_type() -> None:
     batch = pa.record_batch({"x": pa.array([1, None, -3], pa.int32())})
-    found = fit(ENTITY, column("INT64"), batch.schema)
-    assert not found.exact
-    assert found.cast(batch).equals(pa.record_batch({"x": pa.array([1, None, -3], pa.int64())}))
+    fitting = fit(ENTITY, column("INT64"), batch.schema)
+    assert not fitting.exact
+    assert fitting.cast(batch).equals(pa.record_batch({"x": pa.array([1, None, -3], pa.int64())}))
 
 
 def test_a_column_of_nothing_has_its_declared_type() -> None:
     for declared, kind in (("DATE", pa.date32()), ("STRING", pa.string()), ("INT8", pa.int8())):
-        found = fit(ENTITY, column(declared), pa.schema([("x", pa.null())]))
-        assert found.schema.field("x").type == kind
+        fitting = fit(ENTITY, column(declared), pa.schema([("x", pa.null())]))
+        assert fitting.schema.field("x").type == kind
     with pytest.raises(ColumnsDiffer, match="null"):
         fit(ENTITY, column("MAP"), pa.schema([("x", pa.null())]))
 
 
 def test_without_declared_columns_all_are_taken_as_they_are() -> None:
     schema = pa.schema([("b", pa.decimal128(9, 2)), ("a", pa.string())])
-    found = fit(ENTITY, [], schema)
-    assert (found.exact, found.schema) == (True, schema)
+    fitting = fit(ENTITY, [], schema)
+    assert (fitting.exact, fitting.schema) == (True, schema)
 
 
 def test_all_problems_are_told_at_once_each_with_its_column_and_a_suggestion() -> None:
@@ -98,7 +98,7 @@ def test_all_problems_are_told_at_once_each_with_its_column_and_a_suggestion() -
     )
     assert (
         differ.value.message
-        == "Column 'Name' is declared, but the query does not give it. (3 more)"
+        == "Column 'Name' is declared, but the query does not return it. (3 more)"
     )
 
 

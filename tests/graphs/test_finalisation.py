@@ -36,8 +36,8 @@ async def claimed(stand: Stand, limit: int = 100) -> list[Claimed]:
 
 async def published(stand: Stand) -> list[Claimed]:
     """Publish and clean-up jobs; the sweep of the day waits behind them."""
-    found = await stand.parts.store.claim("w", ["publish"], 10)
-    return [job for job in found if job.kind != "sweep"]
+    claimed = await stand.parts.store.claim("w", ["publish"], 10)
+    return [job for job in claimed if job.kind != "sweep"]
 
 
 async def finish(stand: Stand, job: Claimed, result: object = DONE) -> None:
@@ -51,10 +51,10 @@ def reconciliation(stand: Stand) -> ExportResync:
 
 async def publishes(database: str) -> int:
     async with connected(database) as connection:
-        found: int = await connection.fetchval(
+        count: int = await connection.fetchval(
             "SELECT count(*) FROM penstock.job WHERE kind = 'publish'"
         )
-        return found
+        return count
 
 
 async def test_of_many_last_finishers_one_opens_the_publishing(
@@ -80,7 +80,7 @@ async def test_the_snapshot_is_ready_in_the_transaction_that_ends_its_publishing
     seen = []
 
     async def watched(tx: Tx, fired: Fired) -> None:
-        await stand.graphs.exports.finalisation(tx, fired)
+        await stand.graphs.exports.finalizer(tx, fired)
         async with connected(database) as outside:
             ended = await outside.fetchval(
                 "SELECT count(*) FROM penstock.outcome WHERE job_id = $1", publish.job_id
@@ -112,8 +112,8 @@ async def test_a_publishing_that_fails_is_tried_again_without_exporting_anything
     await stand.parts.store.finish([Ending(fence=publish.fence, outcome=outcome)])
     snapshot = await stand.failed(snapshot_id)
     assert (snapshot.failed_step, snapshot.error_message) == ("publish", "no")
-    [kept] = await stand.graphs.exports.retry(snapshot_id)
-    assert kept.job_id == job.job_id
+    [retried] = await stand.graphs.exports.retry(snapshot_id)
+    assert retried.job_id == job.job_id
     assert await publishes(database) == 2
 
 
@@ -136,7 +136,7 @@ async def test_a_job_that_ended_without_a_row_count_fails_its_snapshot(
         await finish(stand, job, result)
         assert (
             await stand.failed(snapshot_id)
-        ).error_message == "Node N0: It ended without a row count."
+        ).error_message == "Node N0: The export ended without a row count."
 
 
 async def test_cancelling_races_with_the_last_end_and_one_of_them_wins_whole(
@@ -203,7 +203,7 @@ async def test_a_gate_whose_handler_failed_is_fired_again(
     stand.parts.store.gates.handle(GATE, broken)
     await finish(stand, job)
     assert await publishes(database) == 0
-    stand.parts.store.gates.handle(GATE, stand.graphs.exports.finalisation)
+    stand.parts.store.gates.handle(GATE, stand.graphs.exports.finalizer)
     async with connected(database) as connection:
         await Clock(connection).advance(GATE_PAUSE)
         await reconciliation(stand).run_once()

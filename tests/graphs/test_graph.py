@@ -61,7 +61,7 @@ async def shop_fleet(
             config=shop(folder),
         )
 
-        async def made(edges: dict[str, Any] = KNOWS, **body: Any) -> Any:
+        async def create(edges: dict[str, Any] = KNOWS, **body: Any) -> Any:
             mapping = await fleet.ask(
                 "POST",
                 "/api/mappings",
@@ -80,7 +80,7 @@ async def shop_fleet(
                 return await fleet.reaches(instance["id"], "running", "failed", within=60)
 
         try:
-            yield fleet, made
+            yield fleet, create
         finally:
             await sink(fleet.launcher)
 
@@ -88,41 +88,46 @@ async def shop_fleet(
 async def test_a_mapping_becomes_a_running_instance_and_answers_cypher_through_http_alone(
     database: str, tmp_path: Path
 ) -> None:
-    async with shop_fleet(database, tmp_path) as (fleet, made):
-        found = await made()
-        assert (found["node_count"], found["edge_count"]) == (1000, 1000)
+    async with shop_fleet(database, tmp_path) as (fleet, create_instance):
+        instance = await create_instance()
+        assert (instance["node_count"], instance["edge_count"]) == (1000, 1000)
         question = {
             "query": "MATCH (a:Customer)-[:KNOWS]->(b:Customer) WHERE a.id = 41 RETURN b.id, b.name"
         }
-        answer = await fleet.through(found, "/query", method="POST", who="bob", json=question)
+        answer = await fleet.through(instance, "/query", method="POST", who="bob", json=question)
         assert answer.status_code == 200, answer.text
         assert answer.json()["rows"] == [[42, "c42"]]
         arrow = {"Accept": "application/vnd.apache.arrow.stream"}
         everything = {"query": "MATCH (c:Customer) RETURN c.id ORDER BY c.id"}
-        answer = await fleet.through(found, "/query", method="POST", headers=arrow, json=everything)
+        answer = await fleet.through(
+            instance, "/query", method="POST", headers=arrow, json=everything
+        )
         assert pa.ipc.open_stream(answer.content).read_all()["c.id"].to_pylist() == list(
             range(1000)
         )
-        status = (await fleet.through(found, "/status")).json()
-        assert (status["snapshot_id"], status["instance_id"]) == (found["snapshot_id"], found["id"])
+        status = (await fleet.through(instance, "/status")).json()
+        assert (status["snapshot_id"], status["instance_id"]) == (
+            instance["snapshot_id"],
+            instance["id"],
+        )
         assert (
-            await fleet.through(found, "/shutdown", method="POST", who="olga", json={})
+            await fleet.through(instance, "/shutdown", method="POST", who="olga", json={})
         ).status_code == 403
         refused = await fleet.through(
-            found, "/query", method="POST", json={"query": "CREATE (c:Customer {id: -1})"}
+            instance, "/query", method="POST", json={"query": "CREATE (c:Customer {id: -1})"}
         )
         assert refused.status_code in (400, 403)
-        asleep = await fleet.ask("POST", f"/api/instances/{found['id']}/suspend", who="olga")
+        asleep = await fleet.ask("POST", f"/api/instances/{instance['id']}/suspend", who="olga")
         assert asleep["status"] == "suspended"
-        await fleet.ask("POST", f"/api/instances/{found['id']}/resume", who="olga")
-        await fleet.reaches(found["id"], "running", within=30)
-        again = await fleet.through(found, "/query", method="POST", json=question)
+        await fleet.ask("POST", f"/api/instances/{instance['id']}/resume", who="olga")
+        await fleet.reaches(instance["id"], "running", within=30)
+        again = await fleet.through(instance, "/query", method="POST", json=question)
         assert again.json()["rows"] == [[42, "c42"]]
         [run] = await fleet.launcher.list()
         folder = (
             fleet.settings.home / "instances" / str(run.handle.instance_id) / str(run.handle.launch)
         )
-        ended = await fleet.ask("POST", f"/api/instances/{found['id']}/terminate", who="olga")
+        ended = await fleet.ask("POST", f"/api/instances/{instance['id']}/terminate", who="olga")
         assert ended["status"] == "terminated"
         assert not folder.exists()
 
@@ -135,16 +140,16 @@ QUESTION = {
 async def test_an_instance_on_falkordb_brings_its_own_server_and_leaves_nothing_behind(
     database: str, tmp_path: Path
 ) -> None:
-    async with shop_fleet(database, tmp_path) as (fleet, made):
-        found = await made(wrapper_type="falkordb")
-        assert (found["status"], found["node_count"], found["edge_count"]) == (
+    async with shop_fleet(database, tmp_path) as (fleet, create_instance):
+        instance = await create_instance(wrapper_type="falkordb")
+        assert (instance["status"], instance["node_count"], instance["edge_count"]) == (
             "running",
             1000,
             1000,
-        ), found
-        answer = await fleet.through(found, "/query", method="POST", who="bob", json=QUESTION)
+        ), instance
+        answer = await fleet.through(instance, "/query", method="POST", who="bob", json=QUESTION)
         assert answer.json()["rows"] == [[42, "c42"]], answer.text
-        status = (await fleet.through(found, "/status")).json()
+        status = (await fleet.through(instance, "/status")).json()
         pids = status["engine"]["pids"]
         servers = [
             psutil.Process(pid) for pid in pids if psutil.Process(pid).name() == "redis-server"
@@ -162,7 +167,7 @@ async def test_an_instance_on_falkordb_brings_its_own_server_and_leaves_nothing_
             )
         ]
         assert servers[0] in family
-        ended = await fleet.ask("POST", f"/api/instances/{found['id']}/terminate", who="olga")
+        ended = await fleet.ask("POST", f"/api/instances/{instance['id']}/terminate", who="olga")
         assert ended["status"] == "terminated"
         assert not folder.exists()
         assert not any(supervisor.start_time(process.pid) for process in family)
@@ -173,8 +178,8 @@ async def test_a_reader_who_asks_for_a_thousand_million_rows_costs_nobody_else_t
     database: str, tmp_path: Path, backend: str
 ) -> None:
     hostile = {"query": "UNWIND range(1, 1000000000) AS x RETURN count(x)", "timeout_ms": 50_000}
-    async with shop_fleet(database, tmp_path) as (fleet, made):
-        instance = await made(wrapper_type=backend)
+    async with shop_fleet(database, tmp_path) as (fleet, create_instance):
+        instance = await create_instance(wrapper_type=backend)
         assert instance["status"] == "running", instance
         [before] = await fleet.launcher.list()
         for _ in range(2):
@@ -197,8 +202,8 @@ async def test_an_instance_uses_the_falkordb_server_that_the_operator_names(
     place.mkdir()
     with falkordb(place) as url:
         monkeypatch.setenv("PENSTOCK_INSTANCE_FALKORDB_URL", url)
-        async with shop_fleet(database, tmp_path) as (fleet, made):
-            instance = await made(wrapper_type="falkordb")
+        async with shop_fleet(database, tmp_path) as (fleet, create_instance):
+            instance = await create_instance(wrapper_type="falkordb")
             assert instance["status"] == "running", instance
             answer = await fleet.through(instance, "/query", method="POST", json=QUESTION)
             assert answer.json()["rows"] == [[42, "c42"]], answer.text
@@ -214,17 +219,17 @@ async def test_what_the_operator_sets_for_graph_servers_reaches_them(
     database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dangling = KNOWS | {"sql": "SELECT id AS a, id + 1 AS b FROM customers"}
-    async with shop_fleet(database, tmp_path) as (_, made):
-        failed = await made(edges=dangling)
+    async with shop_fleet(database, tmp_path) as (_, create_instance):
+        failed = await create_instance(edges=dangling)
         assert (failed["status"], failed["error_code"]) == ("failed", "DATA_LOAD_ERROR")
         assert "PENSTOCK_INSTANCE_DANGLING_EDGES" in failed["error_message"]
     monkeypatch.setenv("PENSTOCK_INSTANCE_DANGLING_EDGES", "drop")
     monkeypatch.setenv("PENSTOCK_INSTANCE_MAX_ROWS", "7")
     async with sailing(database, tmp_path / "home", command=COMMAND) as fleet:
         await fleet.ask("POST", f"/api/instances/{failed['id']}/resume", who="olga")
-        found = await fleet.reaches(failed["id"], "running", within=60)
-        assert found["edge_count"] == 999
+        instance = await fleet.reaches(failed["id"], "running", within=60)
+        assert instance["edge_count"] == 999
         everything = {"query": "MATCH (c:Customer) RETURN c.id"}
-        answer = (await fleet.through(found, "/query", method="POST", json=everything)).json()
+        answer = (await fleet.through(instance, "/query", method="POST", json=everything)).json()
         assert (answer["row_count"], answer["truncated"]) == (7, True)
         await sink(fleet.launcher)

@@ -58,11 +58,14 @@ class Plane:
             "/api/instances", json={"name": "n", "snapshot_id": snapshot_id}
         )
         assert answer.status_code == 201, answer.text
-        found: dict[str, Any] = answer.json()["data"]
-        return found
+        instance: dict[str, Any] = answer.json()["data"]
+        return instance
 
     async def all(self) -> dict[int, dict[str, Any]]:
-        return {each["id"]: each for each in (await self.http.get("/api/instances")).json()["data"]}
+        return {
+            instance["id"]: instance
+            for instance in (await self.http.get("/api/instances")).json()["data"]
+        }
 
 
 @pytest.fixture
@@ -73,35 +76,35 @@ async def snapshot_id(database: str, tmp_path: Path) -> int:
 
 @pytest.fixture
 async def plane(database: str, tmp_path: Path, snapshot_id: int) -> AsyncIterator[Plane]:
-    made = Plane(database, tmp_path / "home")
-    await made.start()
-    yield made
-    await made.kill()
-    await made.http.aclose()
+    control_plane = Plane(database, tmp_path / "home")
+    await control_plane.start()
+    yield control_plane
+    await control_plane.kill()
+    await control_plane.http.aclose()
     await sink(SubprocessLauncher(tmp_path / "home" / "instances"))
 
 
 def processes(home: Path) -> set[int]:
     """Every stand-in that runs, whether anybody knows it or not."""
     command = "\0".join(stand_in(home / "control.json")).encode()
-    found = set()
+    pids = set()
     for file in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             if file.read_bytes().startswith(command):
-                found.add(int(file.parent.name))
+                pids.add(int(file.parent.name))
         except (FileNotFoundError, ProcessLookupError):
             continue
-    return found
+    return pids
 
 
 async def test_servers_outlive_the_control_plane_and_are_known_to_the_next_one(
     plane: Plane, snapshot_id: int, tmp_path: Path
 ) -> None:
     home = tmp_path / "home"
-    made = [await plane.create(snapshot_id) for _ in range(3)]
+    instances = [await plane.create(snapshot_id) for _ in range(3)]
 
     async def all_run() -> bool:
-        return {each["status"] for each in (await plane.all()).values()} == {"running"}
+        return {instance["status"] for instance in (await plane.all()).values()} == {"running"}
 
     await until(all_run)
     before = processes(home)
@@ -120,16 +123,18 @@ async def test_servers_outlive_the_control_plane_and_are_known_to_the_next_one(
     await until(all_run)
     assert before < processes(home), "they are the same"
     assert len(processes(home)) == 4
-    health = await plane.http.get(f"/wrapper/{made[0]['url_slug']}/health")
+    health = await plane.http.get(f"/wrapper/{instances[0]['url_slug']}/health")
     assert health.json()["pid"] in before
-    await plane.http.post(f"/wrapper/{made[1]['url_slug']}/die")
+    await plane.http.post(f"/wrapper/{instances[1]['url_slug']}/die")
 
     async def noticed() -> bool:
-        return bool((await plane.all())[made[1]["id"]]["error_code"] == "UNEXPECTED_TERMINATION")
+        return bool(
+            (await plane.all())[instances[1]["id"]]["error_code"] == "UNEXPECTED_TERMINATION"
+        )
 
     await until(noticed)
-    for each in (*made, starting):
-        answer = await plane.http.post(f"/api/instances/{each['id']}/terminate")
+    for instance in (*instances, starting):
+        answer = await plane.http.post(f"/api/instances/{instance['id']}/terminate")
         assert answer.json()["data"]["status"] == "terminated"
     assert processes(home) == set()
     assert await plane.all() == {}
@@ -139,23 +144,23 @@ async def test_what_ended_while_nobody_looked_is_known_afterwards(
     plane: Plane, snapshot_id: int, tmp_path: Path
 ) -> None:
     home = tmp_path / "home"
-    made = await plane.create(snapshot_id)
+    instance = await plane.create(snapshot_id)
 
     async def runs() -> bool:
-        return bool((await plane.all())[made["id"]]["status"] == "running")
+        return bool((await plane.all())[instance["id"]]["status"] == "running")
 
     await until(runs)
     await plane.kill()
     launcher = SubprocessLauncher(home / "instances")
-    [found] = await launcher.list()
-    await launcher.stop(found.handle, grace=0)
+    [process] = await launcher.list()
+    await launcher.stop(process.handle, grace=0)
     await plane.start()
 
     async def failed() -> bool:
-        return bool((await plane.all())[made["id"]]["status"] == "failed")
+        return bool((await plane.all())[instance["id"]]["status"] == "failed")
 
     await until(failed)
-    assert (await plane.all())[made["id"]]["error_code"] == "UNEXPECTED_TERMINATION"
+    assert (await plane.all())[instance["id"]]["error_code"] == "UNEXPECTED_TERMINATION"
 
 
 async def test_whenever_the_control_plane_is_killed_rows_and_processes_agree_in_the_end(
@@ -163,15 +168,17 @@ async def test_whenever_the_control_plane_is_killed_rows_and_processes_agree_in_
 ) -> None:
     home, chance = tmp_path / "home", random.Random(7)
     for _ in range(3):
-        made = await asyncio.gather(*(plane.create(snapshot_id) for _ in range(2)))
-        ending = asyncio.create_task(plane.http.post(f"/api/instances/{made[0]['id']}/terminate"))
+        instances = await asyncio.gather(*(plane.create(snapshot_id) for _ in range(2)))
+        ending = asyncio.create_task(
+            plane.http.post(f"/api/instances/{instances[0]['id']}/terminate")
+        )
         await asyncio.sleep(chance.uniform(0, 0.25))
         await plane.kill()
         await asyncio.gather(ending, return_exceptions=True)
         await plane.start()
 
     async def settled() -> bool:
-        return {each["status"] for each in (await plane.all()).values()} <= {"running"}
+        return {instance["status"] for instance in (await plane.all()).values()} <= {"running"}
 
     await until(settled)
 
@@ -182,6 +189,6 @@ async def test_whenever_the_control_plane_is_killed_rows_and_processes_agree_in_
     rows = await plane.all()
     assert len(rows) >= 3
     listed = await SubprocessLauncher(home / "instances").list()
-    assert {found.handle.instance_id for found in listed if found.alive} == set(rows)
-    for each in rows.values():
-        assert (await plane.http.get(f"/wrapper/{each['url_slug']}/health")).status_code == 200
+    assert {process.handle.instance_id for process in listed if process.alive} == set(rows)
+    for instance in rows.values():
+        assert (await plane.http.get(f"/wrapper/{instance['url_slug']}/health")).status_code == 200

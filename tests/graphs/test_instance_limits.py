@@ -94,8 +94,8 @@ async def test_what_is_refused_leaves_neither_snapshot_nor_jobs_behind(fleet: Fl
             )
             == 0
         )
-    made = await fleet.create(mapping_id=mapping_id, who="bob")
-    assert len(await fleet.graphs.exports.of_snapshot(made["snapshot_id"])) == 1
+    instance = await fleet.create(mapping_id=mapping_id, who="bob")
+    assert len(await fleet.graphs.exports.of_snapshot(instance["snapshot_id"])) == 1
 
 
 async def test_memory_is_limited_for_a_user_and_for_all_of_them(fleet: Fleet) -> None:
@@ -129,11 +129,11 @@ async def test_a_snapshot_that_turns_out_too_large_for_the_limits_fails_the_star
     fleet: Fleet,
 ) -> None:
     snapshot_id = await fleet.snapshot(ready=False)
-    made = await fleet.create(snapshot_id=snapshot_id)
+    created = await fleet.create(snapshot_id=snapshot_id)
     await fleet.finish(snapshot_id, size=6 * GIB)
-    found = await fleet.reaches(made["id"], "failed")
-    assert found["error_code"] == "STARTUP_FAILED"
-    assert "25 GB" in found["error_message"]
+    instance = await fleet.reaches(created["id"], "failed")
+    assert instance["error_code"] == "STARTUP_FAILED"
+    assert "25 GB" in instance["error_message"]
 
 
 @pytest.mark.parametrize(

@@ -42,12 +42,12 @@ async def fleet(database: str, tmp_path: Path) -> AsyncIterator[Fleet]:
 
 
 def loop(fleet: Fleet, kind: type[Loop[Any]]) -> Any:
-    return next(each for each in fleet.parts.loops if isinstance(each, kind))
+    return next(loop_ for loop_ in fleet.parts.loops if isinstance(loop_, kind))
 
 
 async def reconcile(fleet: Fleet) -> Compared:
-    found: Compared = await loop(fleet, InstanceResync).run_once()
-    return found
+    compared: Compared = await loop(fleet, InstanceResync).run_once()
+    return compared
 
 
 async def execute(fleet: Fleet, statement: str) -> None:
@@ -55,25 +55,25 @@ async def execute(fleet: Fleet, statement: str) -> None:
         await connection.execute(statement)
 
 
-@pytest.mark.parametrize(("now", "wanted"), list(product(InstanceStatus, InstanceStatus)))
+@pytest.mark.parametrize(("now", "target"), list(product(InstanceStatus, InstanceStatus)))
 def test_an_instance_takes_these_steps_and_no_other(
-    now: InstanceStatus, wanted: InstanceStatus
+    now: InstanceStatus, target: InstanceStatus
 ) -> None:
-    if wanted in STEPS[now]:
-        check_step(1, now, wanted)
+    if target in STEPS[now]:
+        check_step(1, now, target)
         return
     with pytest.raises(InvalidStateTransition):
-        check_step(1, now, wanted)
+        check_step(1, now, target)
 
 
 async def test_a_server_that_belongs_to_nobody_is_ended_and_counted(fleet: Fleet) -> None:
-    found = await fleet.running()
-    row = await fleet.row(found["id"])
+    instance = await fleet.running()
+    row = await fleet.row(instance["id"])
     assert await reconcile(fleet) == Compared()
     stranger = Handle(instance_id=4711, launch=1)
     await fleet.launcher.start(_order(fleet, stranger))
     assert (await reconcile(fleet)).orphans == 1
-    assert [each.handle for each in await fleet.launcher.list()] == [row.handle]
+    assert [process.handle for process in await fleet.launcher.list()] == [row.handle]
     text = (await fleet.http.get("/metrics")).text
     assert "orphaned_pods_detected_total 1.0" in text
     assert "reconciliation_passes_total" in text
@@ -94,29 +94,30 @@ def _order(fleet: Fleet, handle: Handle) -> LaunchRequest:
 
 
 async def test_an_instance_whose_server_vanished_unseen_has_failed(fleet: Fleet) -> None:
-    found = await fleet.running()
+    instance = await fleet.running()
     await execute(fleet, "UPDATE penstock.instance SET placed = false")
-    row = await fleet.row(found["id"])
+    row = await fleet.row(instance["id"])
     await fleet.launcher.stop(row.handle, grace=0)
     await fleet.launcher.remove(row.handle)
     await execute(
         fleet,
-        "UPDATE penstock.instance SET placed = true, status = 'running', error_code = NULL, error_message = NULL, "
-        "launch = launch + 1, launched_at = penstock.now() - interval '1 minute'",
+        "UPDATE penstock.instance SET placed = true, status = 'running', error_code = NULL, "
+        "error_message = NULL, launch = launch + 1, "
+        "launched_at = penstock.now() - interval '1 minute'",
     )
     done = await reconcile(fleet)
-    failed = await fleet.reaches(found["id"], "failed")
+    failed = await fleet.reaches(instance["id"], "failed")
     assert failed["error_code"] == "UNEXPECTED_TERMINATION"
-    assert "vanished" in failed["error_message"]
+    assert "exit code unknown" in failed["error_message"]
     assert done.missing in (0, 1), "the errands may have been quicker"
 
 
 async def test_a_start_of_ten_minutes_is_given_up_and_its_server_ended(fleet: Fleet) -> None:
     fleet.tell(hold=True)
-    made = await fleet.create()
+    instance = await fleet.create()
 
     async def loads() -> bool:
-        return (await fleet.row(made["id"])).progress is not None
+        return (await fleet.row(instance["id"])).progress is not None
 
     await until(loads)
     await execute(
@@ -127,8 +128,8 @@ async def test_a_start_of_ten_minutes_is_given_up_and_its_server_ended(fleet: Fl
         fleet, "UPDATE penstock.instance SET status_at = penstock.now() - interval '601 s'"
     )
     assert (await reconcile(fleet)).timed_out == 1
-    found = await fleet.ask("GET", f"/api/instances/{made['id']}")
-    assert (found["error_code"], found["failed_phase"]) == ("STARTUP_TIMEOUT", "loading_data")
+    answer = await fleet.ask("GET", f"/api/instances/{instance['id']}")
+    assert (answer["error_code"], answer["failed_phase"]) == ("STARTUP_TIMEOUT", "loading_data")
 
     async def ended() -> bool:
         return await fleet.launcher.list() == []
@@ -137,15 +138,16 @@ async def test_a_start_of_ten_minutes_is_given_up_and_its_server_ended(fleet: Fl
 
 
 async def test_an_end_that_takes_five_minutes_is_forced(fleet: Fleet) -> None:
-    found = await fleet.running()
+    instance = await fleet.running()
     await execute(fleet, "UPDATE penstock.instance SET place = 'elsewhere', status = 'stopping'")
     for seconds, forced in ((299, 0), (301, 1), (301, 0)):
         await execute(
             fleet,
-            f"UPDATE penstock.instance SET status_at = penstock.now() - make_interval(secs => {seconds})",
+            "UPDATE penstock.instance "
+            f"SET status_at = penstock.now() - make_interval(secs => {seconds})",
         )
         assert (await reconcile(fleet)).forced == forced
-    assert (await fleet.row(found["id"])).force_stop
+    assert (await fleet.row(instance["id"])).force_stop
 
 
 async def test_an_idle_instance_is_put_to_sleep_and_an_old_one_ended(fleet: Fleet) -> None:
@@ -153,8 +155,9 @@ async def test_an_idle_instance_is_put_to_sleep_and_an_old_one_ended(fleet: Flee
     await execute(
         fleet,
         "UPDATE penstock.instance SET inactivity_timeout = interval '1 hour',"
-        f" last_activity_at = penstock.now() - CASE instance_id WHEN {busy['id']} THEN interval '59 min'"
-        f" ELSE interval '61 min' END, expires_at = CASE instance_id WHEN {old['id']} THEN penstock.now() END",
+        " last_activity_at = penstock.now() -"
+        f" CASE instance_id WHEN {busy['id']} THEN interval '59 min' ELSE interval '61 min' END,"
+        f" expires_at = CASE instance_id WHEN {old['id']} THEN penstock.now() END",
     )
     done = await loop(fleet, Lifecycle).run_once()
     assert (done.instances, done.failed) == (2, 0)
@@ -172,21 +175,21 @@ async def test_an_idle_instance_is_put_to_sleep_and_an_old_one_ended(fleet: Flee
 
 
 async def test_what_servers_take_is_measured_from_outside(fleet: Fleet) -> None:
-    found = await fleet.running()
+    instance = await fleet.running()
     measured = await loop(fleet, ResourceMonitor).run_once()
     assert (measured.servers, measured.total) == (1, 0)
-    shown = await fleet.ask("GET", f"/api/instances/{found['id']}")
+    shown = await fleet.ask("GET", f"/api/instances/{instance['id']}")
     assert 5 << 20 < shown["memory_usage_bytes"] < 500 << 20
     assert shown["disk_usage_bytes"] > 0
     assert "penstock_instances_running 1.0" in (await fleet.http.get("/metrics")).text
 
 
 async def test_an_instance_of_another_place_is_not_judged_here(fleet: Fleet) -> None:
-    made = await fleet.create(snapshot_id=await fleet.snapshot(ready=False))
+    instance = await fleet.create(snapshot_id=await fleet.snapshot(ready=False))
     await execute(
         fleet,
-        "UPDATE penstock.instance SET place = 'subprocess:elsewhere:/x', placed = true, status = 'running', "
-        "launched_at = penstock.now() - interval '1 hour'",
+        "UPDATE penstock.instance SET place = 'subprocess:elsewhere:/x', placed = true, "
+        "status = 'running', launched_at = penstock.now() - interval '1 hour'",
     )
     assert await reconcile(fleet) == Compared()
-    assert (await fleet.row(made["id"])).status == "running"
+    assert (await fleet.row(instance["id"])).status == "running"

@@ -29,13 +29,13 @@ async def fleet(database: str, tmp_path: Path) -> AsyncIterator[Fleet]:
 
 async def loading(fleet: Fleet) -> int:
     """An instance whose server is there, and loads until it is told otherwise."""
-    made = await fleet.create()
+    instance = await fleet.create()
 
     async def loads() -> bool:
-        return (await fleet.row(made["id"])).progress is not None
+        return (await fleet.row(instance["id"])).progress is not None
 
     await until(loads)
-    instance_id: int = made["id"]
+    instance_id: int = instance["id"]
     return instance_id
 
 
@@ -92,13 +92,13 @@ async def test_a_token_reaches_its_own_instance_and_nothing_else(fleet: Fleet) -
 async def test_a_server_is_told_the_definitions_of_its_snapshots_version_without_their_sql(
     fleet: Fleet,
 ) -> None:
-    made = await fleet.create()
-    found = (await report(fleet, made["id"], "mapping", method="GET")).json()["data"]
-    snapshot = await fleet.graphs.snapshots.get(made["snapshot_id"])
-    assert found == {
-        "instance_id": made["id"],
-        "snapshot_id": made["snapshot_id"],
-        "mapping_id": made["mapping_id"],
+    instance = await fleet.create()
+    answer = (await report(fleet, instance["id"], "mapping", method="GET")).json()["data"]
+    snapshot = await fleet.graphs.snapshots.get(instance["snapshot_id"])
+    assert answer == {
+        "instance_id": instance["id"],
+        "snapshot_id": instance["snapshot_id"],
+        "mapping_id": instance["mapping_id"],
         "mapping_version": 1,
         "owner_username": "ada",
         "wrapper_type": "ladybug",
@@ -114,16 +114,16 @@ async def test_a_server_is_told_the_definitions_of_its_snapshots_version_without
 
 
 async def test_progress_is_shown_as_it_is_reported(fleet: Fleet) -> None:
-    made = await fleet.create()
+    instance = await fleet.create()
     steps = [
         {"name": "schema_created", "status": "completed"},
         {"name": "Person", "type": "node", "status": "in_progress", "row_count": 12},
     ]
     answer = await report(
-        fleet, made["id"], "progress", phase="loading_nodes", current_step="Person", steps=steps
+        fleet, instance["id"], "progress", phase="loading_nodes", current_step="Person", steps=steps
     )
     assert answer.json() == {"data": {"updated": True}}
-    shown = await fleet.ask("GET", f"/api/instances/{made['id']}/progress", who="bob")
+    shown = await fleet.ask("GET", f"/api/instances/{instance['id']}/progress", who="bob")
     assert (shown["phase"], shown["current_step"], shown["progress_percent"]) == (
         "loading_data",
         "Person",
@@ -135,9 +135,9 @@ async def test_progress_is_shown_as_it_is_reported(fleet: Fleet) -> None:
         "status": "in_progress",
         "row_count": 12,
     }
-    assert (await report(fleet, made["id"], "progress", phase="dancing")).status_code == 422
+    assert (await report(fleet, instance["id"], "progress", phase="dancing")).status_code == 422
     assert (
-        await report(fleet, made["id"], "progress", phase="ready", progress_percent=101)
+        await report(fleet, instance["id"], "progress", phase="ready", progress_percent=101)
     ).status_code == 422
 
 
@@ -157,12 +157,12 @@ async def test_activity_moves_on_and_never_into_the_future(fleet: Fleet) -> None
     assert later is not None
     assert later > began
     for moment in (began - timedelta(hours=1), datetime.now(UTC) + timedelta(hours=1)):
-        told: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "last_activity_at": moment.isoformat(),
             "memory_usage_bytes": 7,
             "query_count_since_last": 2,
         }
-        assert (await report(fleet, instance_id, "metrics", **told)).json() == {
+        assert (await report(fleet, instance_id, "metrics", **fields)).json() == {
             "data": {"updated": True}
         }
     row = await fleet.row(instance_id)
@@ -195,14 +195,14 @@ async def test_no_cause_is_lost_for_its_length_or_for_a_character_that_is_not_st
         fleet, instance_id, "status", status="failed", stack_trace="at \x00", **cause
     )
     assert answer.json() == {"data": {"updated": True}}
-    found = await fleet.ask("GET", f"/api/instances/{instance_id}")
-    assert (found["error_code"], found["failed_phase"], found["stack_trace"]) == (
+    instance = await fleet.ask("GET", f"/api/instances/{instance_id}")
+    assert (instance["error_code"], instance["failed_phase"], instance["stack_trace"]) == (
         "DATA_LOAD_ERROR",
         "loading",
         "at ",
     )
-    assert found["error_message"] == "x" * 4000
-    assert found["progress"]["steps"][0]["name"] == "Person"
+    assert instance["error_message"] == "x" * 4000
+    assert instance["progress"]["steps"][0]["name"] == "Person"
     await fleet.ask("GET", f"/api/instances/{instance_id}/events")
 
 
@@ -218,8 +218,8 @@ async def test_a_step_is_taken_once_and_a_cause_is_kept(fleet: Fleet) -> None:
             fleet, instance_id, "status", status="failed", error_code=code, error_message=code
         )
         assert answer.json() == {"data": {"updated": updated}}
-    found = await fleet.ask("GET", f"/api/instances/{instance_id}")
-    assert (found["error_code"], found["error_message"]) == ("OOM_KILLED", "OOM_KILLED")
+    instance = await fleet.ask("GET", f"/api/instances/{instance_id}")
+    assert (instance["error_code"], instance["error_message"]) == ("OOM_KILLED", "OOM_KILLED")
     answer = await report(fleet, instance_id, "status", status="running")
     assert (answer.status_code, answer.json()["error"]["code"]) == (409, "INVALID_STATE_TRANSITION")
     assert (

@@ -148,9 +148,9 @@ async def test_a_pass_of_one_control_plane_counts_for_all(
 
 async def test_every_metric_has_its_name(stand: Stand) -> None:
     await until(partial(_over, stand.parts.loops[0]), within=30)
-    told = generate_latest(stand.parts.registry).decode()
+    text = generate_latest(stand.parts.registry).decode()
     for name in METRICS:
-        assert f"\n{name}" in told, name
+        assert f"\n{name}" in text, name
 
 
 # lifecycle
@@ -213,8 +213,9 @@ class Room:
     async def mapping(self, **values: Any) -> int:
         number = await self._row("mapping", **values)
         await self._sql.execute(
-            "INSERT INTO penstock.mapping_version (mapping_id, version, node_definitions, edge_definitions, node_count,"
-            " edge_type_count, created_by) VALUES ($1, 1, '[]', '[]', 0, 0, 'ann')",
+            "INSERT INTO penstock.mapping_version (mapping_id, version, node_definitions,"
+            " edge_definitions, node_count, edge_type_count, created_by)"
+            " VALUES ($1, 1, '[]', '[]', 0, 0, 'ann')",
             number,
         )
         return number
@@ -230,7 +231,7 @@ class Room:
     async def instance(
         self, snapshot_id: int | None = None, *, status: str = "running", **values: Any
     ) -> int:
-        given: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "wrapper_type": "ladybug",
             "place": "nowhere",
             "cpu_cores": 1,
@@ -239,7 +240,7 @@ class Room:
         }
         slug = await self._sql.fetchval("SELECT gen_random_uuid()::text")
         return await self._row(
-            "instance", **given, snapshot_id=snapshot_id, url_slug=slug, **values
+            "instance", **fields, snapshot_id=snapshot_id, url_slug=slug, **values
         )
 
     async def _row(
@@ -253,7 +254,7 @@ class Room:
     ) -> int:
         """`age` is how long ago it was made and last used; `expires` and `idle` are spans from
         then."""
-        given = {"name": "n", "owner_username": "ann"} | values
+        fields = {"name": "n", "owner_username": "ann"} | values
         spans = {"created_at": f"now() - interval '{age}'"}
         if table != "instance":
             spans["last_used_at"] = spans["created_at"]
@@ -263,11 +264,11 @@ class Room:
             spans["expires_at"] = f"{spans['created_at']} + interval '{expires}'"
         if idle is not None:
             spans["inactivity_timeout"] = f"interval '{idle}'"
-        columns = ", ".join([*given, *spans])
-        places = ", ".join([*(f"${n}" for n in range(1, len(given) + 1)), *spans.values()])
+        columns = ", ".join([*fields, *spans])
+        places = ", ".join([*(f"${n}" for n in range(1, len(fields) + 1)), *spans.values()])
         number: int = await self._sql.fetchval(
             f"INSERT INTO penstock.{table} ({columns}) VALUES ({places}) RETURNING {table}_id",
-            *given.values(),
+            *fields.values(),
         )
         return number
 
@@ -356,9 +357,9 @@ async def test_snapshots_that_failed_a_week_ago_lose_their_files_and_what_a_new_
     stand: Stand, database: str
 ) -> None:
     await first_pass(stand)
-    made = [await stand.graphs.snapshots.add(owner="me", name=str(days)) for days in (8, 6, 8)]
-    old, young, ready = made
-    for snapshot in made:
+    created = [await stand.graphs.snapshots.add(owner="me", name=str(days)) for days in (8, 6, 8)]
+    old, young, ready = created
+    for snapshot in created:
         await stand.store.create(f"{snapshot.prefix}nodes/A/part-1.parquet", b"bytes")
     loop = StorageCleanup(
         Db(database, size=2),
@@ -374,7 +375,8 @@ async def test_snapshots_that_failed_a_week_ago_lose_their_files_and_what_a_new_
             (ready, 8, "ready"),
         ):
             await connection.execute(
-                "UPDATE penstock.snapshot SET status = $2, updated_at = now() - $3 * interval '1 day'"
+                "UPDATE penstock.snapshot"
+                " SET status = $2, updated_at = now() - $3 * interval '1 day'"
                 " WHERE snapshot_id = $1",
                 snapshot.snapshot_id,
                 status,

@@ -93,7 +93,7 @@ async def test_a_source_that_is_away_is_one_warning_however_many_queries_there_a
     verdict = await judged(stand, number, *(["SELECT 1 AS n"] * 20))
     assert verdict.problems == ()
     [warning] = verdict.warnings
-    assert warning.problem.startswith("The source could not be asked: ")
+    assert warning.problem.startswith("The source could not be queried: ")
 
 
 async def test_a_trino_is_asked_under_the_role_of_the_use_case_and_of_no_other(

@@ -11,7 +11,14 @@ import pytest
 from penstock.accounts.role import Role
 from penstock.accounts.shares import EVERYBODY, Resource
 from penstock.graphs.mappings.catalog import Scope
-from penstock.graphs.mappings.naming import Given, edge_type, label, property_name, role, singular
+from penstock.graphs.mappings.naming import (
+    UniqueNames,
+    edge_type,
+    label,
+    property_name,
+    role,
+    singular,
+)
 from penstock.graphs.mappings.rules import check
 from penstock.graphs.mappings.service import Author, Draft
 from penstock.kit.errors import InvalidInput, NotFound, PermissionDenied
@@ -25,25 +32,30 @@ if TYPE_CHECKING:
 
 ME = Author(username="me", role=Role.ANALYST)
 SHOP = """
-CREATE TABLE {s}customers (customer_id INTEGER PRIMARY KEY, "Full Name" VARCHAR, "order" VARCHAR, born DATE);
-CREATE TABLE {s}categories (id BIGINT PRIMARY KEY, parent_id BIGINT REFERENCES {s}categories (id), name VARCHAR UNIQUE);
+CREATE TABLE {s}customers (
+  customer_id INTEGER PRIMARY KEY, "Full Name" VARCHAR, "order" VARCHAR, born DATE);
+CREATE TABLE {s}categories (
+  id BIGINT PRIMARY KEY, parent_id BIGINT REFERENCES {s}categories (id), name VARCHAR UNIQUE);
 CREATE TABLE {s}products (
   sku VARCHAR PRIMARY KEY, category VARCHAR REFERENCES {s}categories (name), price DECIMAL(12, 2));
 CREATE TABLE {s}orders (
-  id BIGINT PRIMARY KEY, buyer INTEGER REFERENCES {s}customers (customer_id), placed TIMESTAMP, gift BOOLEAN);
+  id BIGINT PRIMARY KEY, buyer INTEGER REFERENCES {s}customers (customer_id), placed TIMESTAMP,
+  gift BOOLEAN);
 CREATE TABLE {s}order_lines (
-  order_id BIGINT REFERENCES {s}orders (id), sku VARCHAR REFERENCES {s}products (sku), quantity SMALLINT,
-  PRIMARY KEY (order_id, sku));
+  order_id BIGINT REFERENCES {s}orders (id), sku VARCHAR REFERENCES {s}products (sku),
+  quantity SMALLINT, PRIMARY KEY (order_id, sku));
 CREATE TABLE {s}shelves (room INTEGER, place INTEGER, note VARCHAR, PRIMARY KEY (room, place));
 CREATE TABLE {s}stock (
-  id INTEGER PRIMARY KEY, room INTEGER, place INTEGER, FOREIGN KEY (room, place) REFERENCES {s}shelves (room, place));
+  id INTEGER PRIMARY KEY, room INTEGER, place INTEGER,
+  FOREIGN KEY (room, place) REFERENCES {s}shelves (room, place));
 CREATE TABLE {s}visits (id INTEGER PRIMARY KEY, customer_id INTEGER);
 CREATE TABLE {s}scraps (text VARCHAR);
 INSERT INTO {s}customers VALUES (1, 'Ann', 'x', DATE '1990-01-01'), (2, 'Ben', NULL, NULL);
 INSERT INTO {s}categories VALUES (1, NULL, 'all');
 INSERT INTO {s}categories VALUES (2, 1, 'books');
 INSERT INTO {s}products VALUES ('b1', 'books', 9.99), ('b2', NULL, 1.00);
-INSERT INTO {s}orders VALUES (10, 1, TIMESTAMP '2026-01-01 00:00:00', true), (11, NULL, NULL, false);
+INSERT INTO {s}orders VALUES
+  (10, 1, TIMESTAMP '2026-01-01 00:00:00', true), (11, NULL, NULL, false);
 INSERT INTO {s}order_lines VALUES (10, 'b1', 2), (10, 'b2', 1), (11, 'b1', 1);
 INSERT INTO {s}shelves VALUES (1, 1, 'a'), (1, 2, 'b');
 INSERT INTO {s}stock VALUES (1, 1, 2), (2, NULL, NULL);
@@ -73,41 +85,43 @@ async def inferred(stand: Stand, number: int, **scope: Any) -> Inferred:
     return await stand.graphs.inference.infer(number, Scope(**scope), ME)
 
 
-async def exported(stand: Stand, number: int, found: Inferred) -> None:
+async def exported(stand: Stand, number: int, proposal: Inferred) -> None:
     """The proposal as it is: accepted, exported, and counted."""
-    check(found.definitions)
-    draft = Draft(name="inferred", definitions=found.definitions, data_source_id=number)
+    check(proposal.definitions)
+    draft = Draft(name="inferred", definitions=proposal.definitions, data_source_id=number)
     written = await stand.graphs.authoring.create(draft, ME)
     assert written.warnings == ()
-    made = await stand.graphs.mapped.create(written.mapping.mapping_id, None, owner="me", name="s")
+    snapshot = await stand.graphs.mapped.create(
+        written.mapping.mapping_id, None, owner="me", name="s"
+    )
     async with stand.working():
-        ready = await stand.ready(made.snapshot_id)
+        ready = await stand.ready(snapshot.snapshot_id)
     assert ready.node_counts == NODES
     assert ready.edge_counts == EDGES
 
 
-def looked_at(found: Inferred) -> None:
-    nodes = {node.label: node for node in found.definitions.nodes}
+def looked_at(proposal: Inferred) -> None:
+    nodes = {node.label: node for node in proposal.definitions.nodes}
     assert set(nodes) == set(NODES)
     customer = nodes["Customer"]
     assert (customer.primary_key.name, customer.primary_key.type) == ("customer_id", "INT64")
-    assert [(each.name, each.type) for each in customer.properties] == [
+    assert [(column.name, column.type) for column in customer.properties] == [
         ("Full_Name", "STRING"),
         ("order_1", "STRING"),
         ("born", "DATE"),
     ]
-    assert [(each.name, each.type) for each in nodes["Product"].properties][1] == (
+    assert [(column.name, column.type) for column in nodes["Product"].properties][1] == (
         "price",
         "DOUBLE",
     )
     assert (nodes["Shelf"].primary_key.type, len(nodes["Shelf"].properties)) == ("STRING", 3)
-    edges = {edge.type: edge for edge in found.definitions.edges}
+    edges = {edge.type: edge for edge in proposal.definitions.edges}
     assert (edges["HAS_PARENT"].from_node, edges["HAS_PARENT"].to_node) == ("Category", "Category")
     assert (edges["ORDER_LINES"].from_node, edges["ORDER_LINES"].to_node) == ("Orders", "Product")
-    assert [(each.name, each.type) for each in edges["ORDER_LINES"].properties] == [
+    assert [(column.name, column.type) for column in edges["ORDER_LINES"].properties] == [
         ("quantity", "INT16")
     ]
-    notes = {(note.entity, note.column) for note in found.notes}
+    notes = {(note.entity, note.column) for note in proposal.notes}
     assert notes == {
         ("Table visits", "customer_id"),
         ("Table scraps", ""),
@@ -123,9 +137,9 @@ async def test_a_postgres_schema_with_foreign_keys_runs_as_it_is_proposed(
             "CREATE SCHEMA shop; CREATE VIEW shop.v AS SELECT 1 AS id;" + SHOP.format(s="shop.")
         )
     number = await stand.source("postgres", postgres(warehouse), postgres_secrets(warehouse))
-    found = await inferred(stand, number, schema="shop")
-    looked_at(found)
-    await exported(stand, number, found)
+    proposal = await inferred(stand, number, schema="shop")
+    looked_at(proposal)
+    await exported(stand, number, proposal)
 
 
 async def test_a_duckdb_schema_with_foreign_keys_runs_as_it_is_proposed(
@@ -134,9 +148,9 @@ async def test_a_duckdb_schema_with_foreign_keys_runs_as_it_is_proposed(
     with duckdb.connect(str(tmp_path / "w.duckdb")) as db:
         db.execute(SHOP.format(s=""))
     number = await stand.source("duckdb", {"database": str(tmp_path / "w.duckdb")})
-    found = await inferred(stand, number)
-    looked_at(found)
-    await exported(stand, number, found)
+    proposal = await inferred(stand, number)
+    looked_at(proposal)
+    await exported(stand, number, proposal)
 
 
 async def test_without_declared_keys_names_are_gone_by_and_said_to_be(
@@ -148,19 +162,19 @@ async def test_without_declared_keys_names_are_gone_by_and_said_to_be(
         db.execute("INSERT INTO people (id) VALUES (1), (NULL)")
         db.execute("INSERT INTO pets VALUES (1, 1, NULL), (NULL, 1, 1), (2, 7, 1)")
     number = await stand.source("duckdb", {"database": str(tmp_path / "w.duckdb")})
-    found = await inferred(stand, number)
-    person, pet = found.definitions.nodes
+    proposal = await inferred(stand, number)
+    person, pet = proposal.definitions.nodes
     assert (person.label, person.primary_key.name) == ("Person", "id")
-    assert [(each.name, each.type) for each in person.properties] == [
+    assert [(column.name, column.type) for column in person.properties] == [
         ("name", "STRING"),
         ("wait", "STRING"),
     ]
     assert pet.primary_key.name == "pet_id"
-    [owned] = found.definitions.edges
+    [owned] = proposal.definitions.edges
     assert (owned.type, owned.from_node, owned.to_node) == ("HAS_PERSON", "Pet", "Person")
     with duckdb.connect(str(tmp_path / "w.duckdb"), read_only=True) as db:
-        assert [len(db.sql(each.sql)) for each in (person, pet, owned)] == [1, 2, 1]
-    assert {(note.entity, note.column) for note in found.notes} == {
+        assert [len(db.sql(entity.sql)) for entity in (person, pet, owned)] == [1, 2, 1]
+    assert {(note.entity, note.column) for note in proposal.notes} == {
         ("Table people", "id"),
         ("Table people", "tags"),
         ("Table pets", "pet_id"),
@@ -173,7 +187,8 @@ async def test_the_tables_are_chosen_and_a_choice_that_is_not_there_is_said(
 ) -> None:
     with duckdb.connect(str(tmp_path / "two.duckdb")) as db:
         db.execute(
-            "CREATE SCHEMA a; CREATE SCHEMA b; CREATE TABLE a.t (id INTEGER); CREATE TABLE b.t (id INTEGER)"
+            "CREATE SCHEMA a; CREATE SCHEMA b; "
+            "CREATE TABLE a.t (id INTEGER); CREATE TABLE b.t (id INTEGER)"
         )
         db.execute("CREATE TABLE a.nothing (x INTEGER)")
     two = await stand.source("duckdb", {"database": str(tmp_path / "two.duckdb")})
@@ -203,15 +218,16 @@ async def test_nobody_looks_into_a_source_that_is_not_theirs(stand: Stand, duck:
 
 
 def test_names_are_made_such_as_the_rules_allow() -> None:
-    assert [singular(word) for word in ("customers", "order_lines", "categories", "addresses", "status", "people")] == [
+    words = ("customers", "order_lines", "categories", "addresses", "status", "people")
+    assert [singular(word) for word in words] == [
         "customer", "order_line", "category", "address", "status", "person",
     ]  # fmt: skip
-    assert [label(word) for word in ("order_lines", "orders", "ORDER", "2fa", "ünïts", "s", "")] == [
+    tables = ("order_lines", "orders", "ORDER", "2fa", "ünïts", "s", "")
+    assert [label(word) for word in tables] == [
         "OrderLine", "Orders", "ORDER", "T_2fa", "Unit", "S", "T",
     ]  # fmt: skip
-    assert (edge_type("has-ä b"), edge_type("9"), property_name("Full Name"), property_name("_x")) == (
-        "HAS_A_B", "E_9", "Full_Name", "x",
-    )  # fmt: skip
+    assert (edge_type("has-ä b"), edge_type("9")) == ("HAS_A_B", "E_9")
+    assert (property_name("Full Name"), property_name("_x")) == ("Full_Name", "x")
     assert edge_type("set") == "SET_EDGE"
     assert (role("customer_id"), role("parentId"), role("id"), role("buyer")) == (
         "customer",
@@ -219,11 +235,11 @@ def test_names_are_made_such_as_the_rules_allow() -> None:
         "id",
         "buyer",
     )
-    given = Given("taken")
-    assert [given.give(name) for name in ("Taken", "a", "A", "match")] == [
+    names = UniqueNames("taken")
+    assert [names.add(name) for name in ("Taken", "a", "A", "match")] == [
         "Taken_1",
         "a",
         "A_1",
         "match_1",
     ]
-    assert all(len(given.give("x" * 64)) <= 64 for _ in range(12))
+    assert all(len(names.add("x" * 64)) <= 64 for _ in range(12))

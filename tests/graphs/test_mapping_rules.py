@@ -153,11 +153,11 @@ def test_a_query_has_a_longest_length_and_is_not_empty() -> None:
 
 
 def test_all_queries_together_have_a_longest_length() -> None:
-    each = MAX_ALL_SQL // 10
-    check(mapping([node(f"N{n}", sql="x" * each) for n in range(10)]))
+    length = MAX_ALL_SQL // 10
+    check(mapping([node(f"N{n}", sql="x" * length) for n in range(10)]))
     assert (
         only(
-            mapping([node(f"N{n}", sql="x" * each) for n in range(10)] + [node("M", sql="x")])
+            mapping([node(f"N{n}", sql="x" * length) for n in range(10)] + [node("M", sql="x")])
         ).column
         == "sql"
     )
@@ -208,6 +208,7 @@ def test_all_problems_are_told_at_once_and_none_repeats_a_long_name() -> None:
     details = refused.value.details
     assert details["count"] == len(details["problems"]) == 6
     assert all(
-        set(each) == {"entity", "column", "problem", "suggestion"} for each in details["problems"]
+        set(problem) == {"entity", "column", "problem", "suggestion"}
+        for problem in details["problems"]
     )
-    assert max(len(text) for each in details["problems"] for text in each.values()) < 400
+    assert max(len(text) for problem in details["problems"] for text in problem.values()) < 400

@@ -30,14 +30,16 @@ async def test_fifty_versions_of_twenty_snapshots_take_four_queries(database: st
             )
         async with connected(database) as connection:
             await connection.execute(
-                "INSERT INTO penstock.snapshot (mapping_id, mapping_version, owner_username, name, status)"
+                "INSERT INTO penstock.snapshot"
+                " (mapping_id, mapping_version, owner_username, name, status)"
                 f" SELECT {read.mapping_id}, v, 'me', 's', 'ready'"
                 f" FROM generate_series(1, {VERSIONS}) AS v, generate_series(1, {SNAPSHOTS})"
             )
             await connection.execute(
-                "INSERT INTO penstock.instance (snapshot_id, owner_username, wrapper_type, name, status, url_slug,"
-                " place, cpu_cores, memory_gb) SELECT snapshot_id, 'me', 'ladybug', 'i', 'failed', snapshot_id, 'x', 1,"
-                " 2 FROM penstock.snapshot"
+                "INSERT INTO penstock.instance (snapshot_id, owner_username, wrapper_type, name,"
+                " status, url_slug, place, cpu_cores, memory_gb)"
+                " SELECT snapshot_id, 'me', 'ladybug', 'i', 'failed', snapshot_id, 'x', 1, 2"
+                " FROM penstock.snapshot"
             )
         asked: list[str] = []
 

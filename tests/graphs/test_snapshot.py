@@ -27,15 +27,15 @@ STEPS = {
 }
 
 
-@pytest.mark.parametrize(("now", "wanted"), list(product(SnapshotStatus, SnapshotStatus)))
+@pytest.mark.parametrize(("now", "target"), list(product(SnapshotStatus, SnapshotStatus)))
 def test_a_snapshot_takes_these_steps_and_no_other(
-    now: SnapshotStatus, wanted: SnapshotStatus
+    now: SnapshotStatus, target: SnapshotStatus
 ) -> None:
-    if (now, wanted) in STEPS:
-        check_step(1, now, wanted)
+    if (now, target) in STEPS:
+        check_step(1, now, target)
         return
     with pytest.raises(InvalidStateTransition) as refused:
-        check_step(1, now, wanted)
+        check_step(1, now, target)
     assert (refused.value.status, refused.value.code) == (409, "INVALID_STATE_TRANSITION")
 
 
@@ -55,12 +55,15 @@ def test_a_plain_owner_is_their_own_folder() -> None:
 
 async def test_a_snapshot_is_kept_as_it_was_made(stand: Stand) -> None:
     snapshots = stand.graphs.snapshots
-    made = await snapshots.add(owner="me", name="n", description="d")
-    assert await snapshots.get(made.snapshot_id) == made
-    assert (made.status, made.prefix) == (SnapshotStatus.PENDING, f"me/0/v0/{made.snapshot_id}/")
-    assert (made.node_counts, made.ready_at, made.expires_at) == ({}, None, None)
+    snapshot = await snapshots.add(owner="me", name="n", description="d")
+    assert await snapshots.get(snapshot.snapshot_id) == snapshot
+    assert (snapshot.status, snapshot.prefix) == (
+        SnapshotStatus.PENDING,
+        f"me/0/v0/{snapshot.snapshot_id}/",
+    )
+    assert (snapshot.node_counts, snapshot.ready_at, snapshot.expires_at) == ({}, None, None)
     with pytest.raises(InvalidInput):
         await snapshots.add(owner="me", name="")
-    for snapshot_id in (0, -1, 2**63, made.snapshot_id + 1):
+    for snapshot_id in (0, -1, 2**63, snapshot.snapshot_id + 1):
         with pytest.raises(NotFound):
             await snapshots.get(snapshot_id)

@@ -1,5 +1,4 @@
-"""Corpora are text: a heading `## dialects expectation`, then the statement as it is, up to the
-next heading."""
+"""Reads corpora: text files with a heading `## dialects expectation` before each statement."""
 
 from __future__ import annotations
 
@@ -32,10 +31,10 @@ def statements(name: str) -> list[tuple[list[str], str, str]]:
 def cases(name: str, *, dialect: str | None = None) -> list[Case]:
     """One case a dialect a statement."""
     return [
-        Case(dialect=each, expected=expected, sql=sql)
+        Case(dialect=name, expected=expected, sql=sql)
         for dialects, expected, sql in statements(name)
-        for each in dialects
-        if dialect in (None, each)
+        for name in dialects
+        if dialect in (None, name)
     ]
 
 

@@ -1,5 +1,4 @@
-"""A graph engine in a process of its own, for statements that nobody has tried before: one may
-break its memory.
+"""A graph engine in its own process, for untested statements that may corrupt its memory.
 
 `python -m tests.guard.engine FOLDER` answers pickled requests on its standard input;
 `ForeignEngine` sends them.
@@ -85,7 +84,7 @@ class ForeignEngine:
         )
 
     def _ask(self, method: str, *arguments: object) -> Any:
-        """A statement that crashes the engine is refused by that; the next one meets a new engine."""
+        """A statement that crashes the engine counts as refused; the engine is restarted."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         try:

@@ -1,4 +1,4 @@
-"""Disguises for a statement that leave what it does as it is."""
+"""Mutations of a statement that keep its meaning."""
 
 from __future__ import annotations
 

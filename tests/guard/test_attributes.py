@@ -1,4 +1,4 @@
-"""No accepted query runs a function of the database, shown on a PostgreSQL where some are planted."""
+"""No accepted query calls a function by attribute notation, tested on a PostgreSQL server."""
 
 from __future__ import annotations
 
@@ -216,10 +216,12 @@ async def test_row_functions_are_those_of_the_server(database: str) -> None:
     connection = await asyncpg.connect(database)
     try:
         rows = await connection.fetch(
-            "SELECT DISTINCT p.proname FROM pg_proc AS p JOIN pg_type AS t ON t.oid = p.proargtypes[0]"
+            "SELECT DISTINCT p.proname FROM pg_proc AS p JOIN pg_type AS t ON t.oid ="
+            " p.proargtypes[0]"
             " WHERE p.pronamespace = 'pg_catalog'::regnamespace AND p.prokind = 'f'"
             " AND p.pronargs - p.pronargdefaults <= 1 AND t.typname IN"
-            " ('record', 'any', 'anyelement', 'anynonarray', 'anycompatible', 'anycompatiblenonarray')"
+            " ('record', 'any', 'anyelement', 'anynonarray', 'anycompatible',"
+            " 'anycompatiblenonarray')"
         )
     finally:
         await connection.close()

@@ -1,4 +1,4 @@
-"""What analysts write passes, keeps its meaning, and gives the same rows when it is run."""
+"""Typical analysts' queries pass, keep their meaning, and return the same rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of SQL away from the event loop: the same verdicts, and an end to each."""
+"""SQL checks outside the event loop: the same verdicts, and a deadline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a query gives out, as far as it can be read from it."""
+"""The output columns of a query, as far as its text tells them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The Cypher guard against its corpora, in disguise, and against a real engine that would have done
-it."""
+"""The Cypher guard against its corpora, mutated, and against a real engine."""
 
 from __future__ import annotations
 
@@ -140,7 +139,10 @@ def test_comments_become_spaces_so_that_places_stay() -> None:
         ),
         (
             "steps",
-            "MATCH (a)-[e]->(b)<--(c) WHERE a.n STARTS WITH 'x' WITH a, (1) - 2 AS d MATCH (a)--(b)<-[:X]-(c) RETURN d",
+            (
+                "MATCH (a)-[e]->(b)<--(c) WHERE a.n STARTS WITH 'x' WITH a, (1) - 2 AS d MATCH"
+                " (a)--(b)<-[:X]-(c) RETURN d"
+            ),
             "MATCH (a)-[e]->(b)<--(c) WHERE a.n STARTS WITH 'x' MATCH (a)-->(d) WITH a RETURN a",
         ),
     ],

@@ -1,4 +1,4 @@
-"""With the guard off, DuckDB opened as the sources open it still reaches no file and no network."""
+"""Without the guard, DuckDB as the sources open it still reaches no file and no network."""
 
 from __future__ import annotations
 

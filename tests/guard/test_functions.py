@@ -1,4 +1,4 @@
-"""The lists of functions held against the catalogues of the engines they are for."""
+"""The allowlists of functions, compared with the engines' own catalogs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RANDOM = {
     "uuidv4",
     "uuidv7",
 }
-# Words of the grammar that look like calls and are in no catalogue.
+# Words of the grammar that look like calls and are in no catalog.
 GRAMMAR = {
     "duckdb": {
         "columns",
@@ -34,8 +34,8 @@ GRAMMAR = {
 }
 
 REACHING = tuple(
-    """aead. ai. current_s current_u dblink duckdb_ external_ has_ http inet_client inet_server keys. lo_ load_ ml.
-    parquet_ pg_ pragma query read_ set_config sleep sys_ txid""".split()  # noqa: SIM905
+    """aead. ai. current_s current_u dblink duckdb_ external_ has_ http inet_client inet_server
+    keys. lo_ load_ ml. parquet_ pg_ pragma query read_ set_config sleep sys_ txid""".split()  # noqa: SIM905
 )
 
 
@@ -56,18 +56,20 @@ def named(table: dict[str, str]) -> set[str]:
 
 def test_of_duckdbs_functions_only_listed_ones_without_effects_pass() -> None:
     with duckdb.connect() as connection:
-        found = connection.execute(
-            "SELECT function_name, bool_or(coalesce(stability = 'VOLATILE' OR has_side_effects, false)), "
-            "bool_or(function_type IN ('table', 'table_macro', 'pragma')) FROM duckdb_functions() GROUP BY ALL"
+        rows = connection.execute(
+            "SELECT function_name, bool_or(coalesce(stability = 'VOLATILE' OR has_side_effects,"
+            " false)), "
+            "bool_or(function_type IN ('table', 'table_macro', 'pragma')) FROM duckdb_functions()"
+            " GROUP BY ALL"
         ).fetchall()
-    names = sorted(name for name, _, _ in found if name.isidentifier())
+    names = sorted(name for name, _, _ in rows if name.isidentifier())
     passed = called(names, "duckdb")
     assert passed <= FUNCTIONS["duckdb"]
     assert len(passed) > 400
-    assert {name for name, volatile, _ in found if volatile and name in passed} <= RANDOM
+    assert {name for name, volatile, _ in rows if volatile and name in passed} <= RANDOM
     in_from = {name for name in names if passes(f"SELECT * FROM {name}('a')", "duckdb")}
     assert in_from <= TABLE_FUNCTIONS["duckdb"]
-    assert in_from <= {name for name, _, is_table in found if is_table} | {
+    assert in_from <= {name for name, _, is_table in rows if is_table} | {
         "generate_subscripts",
         "regexp_split_to_table",
     }
@@ -77,24 +79,24 @@ def test_of_duckdbs_functions_only_listed_ones_without_effects_pass() -> None:
 async def test_of_postgres_functions_only_listed_ones_without_effects_pass(database: str) -> None:
     connection = await asyncpg.connect(database)
     try:
-        found = await connection.fetch(
+        rows = await connection.fetch(
             "SELECT proname, bool_or(provolatile = 'v') AS volatile, "
             "bool_or(proretset OR prorettype = 'record'::regtype) AS rows FROM pg_proc "
             "WHERE pronamespace = 'pg_catalog'::regnamespace GROUP BY proname"
         )
     finally:
         await connection.close()
-    names = sorted(row["proname"] for row in found)
+    names = sorted(row["proname"] for row in rows)
     passed = called(names, "postgres")
     # Two names of types, which the grammar reads as a cast and a character by its number.
     assert passed - {"char", "interval"} <= FUNCTIONS["postgres"]
     assert len(passed) > 250
     assert {
-        row["proname"] for row in found if row["volatile"] and row["proname"] in passed
+        row["proname"] for row in rows if row["volatile"] and row["proname"] in passed
     } <= RANDOM
     in_from = {name for name in names if passes(f"SELECT * FROM {name}('a')", "postgres")}
     assert in_from <= TABLE_FUNCTIONS["postgres"]
-    assert in_from <= {row["proname"] for row in found if row["rows"]}
+    assert in_from <= {row["proname"] for row in rows if row["rows"]}
     assert named(POSTGRES) - set(names) - GRAMMAR["postgres"] == set()
 
 

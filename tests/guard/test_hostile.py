@@ -1,5 +1,4 @@
-"""Each hostile statement is refused, and for the reason it is hostile: not by an accident of
-parsing."""
+"""Each hostile statement is refused, and for the expected reason."""
 
 from __future__ import annotations
 
@@ -33,9 +32,9 @@ REASONS = {
 
 
 def test_the_corpus_is_as_large_as_promised() -> None:
-    found = statements("hostile.sql")
-    assert len({sql for _, _, sql in found}) >= 300
-    assert sum(reason == "unreadable" for _, reason, _ in found) <= 0.05 * len(found)
+    corpus = statements("hostile.sql")
+    assert len({sql for _, _, sql in corpus}) >= 300
+    assert sum(reason == "unreadable" for _, reason, _ in corpus) <= 0.05 * len(corpus)
     assert {case.dialect for case in HOSTILE} == set(GRAMMARS)
 
 

@@ -1,4 +1,4 @@
-"""Every limit holds at its figure and one past it, and nesting of any kind ends in a sentence."""
+"""Every limit is exact, and deep nesting of any kind ends in a clear error."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_sql_may_be_as_long_as_the_limit_and_not_one_character_more() -> None:
 def test_sql_may_have_as_many_words_as_the_limit_and_not_one_more() -> None:
     sql = "SELECT 1" + " + 1" * ((LIMITS.tokens - 2) // 2)
     assert check(sql, "postgres").sql == sql
-    with pytest.raises(SqlTooLarge, match=r"has 10001 words and signs; at most 10000"):
+    with pytest.raises(SqlTooLarge, match=r"has 10001 tokens; at most 10000"):
         check(sql.replace("SELECT 1", "SELECT - 1", 1), "postgres")
 
 
@@ -109,7 +109,7 @@ def test_subscripts_may_follow_each_other_as_often_as_the_limit_and_not_once_mor
 def test_tables_may_be_named_as_often_as_the_limit_and_not_once_more() -> None:
     sql = "SELECT 1 AS x FROM t" + " JOIN t ON 1 = 1" * (LIMITS.tables - 1)
     assert check(sql, "postgres").tables
-    with pytest.raises(SqlTooLarge, match="names tables 101 times; at most 100"):
+    with pytest.raises(SqlTooLarge, match="refers to tables 101 times; at most 100"):
         check(sql + " JOIN t ON 1 = 1", "postgres")
 
 
@@ -139,7 +139,10 @@ def test_prefixes_without_brackets_end_in_a_sentence_too(
     _answered(f"SELECT {repeated * 2000}{end}", dialect)
 
 
-SUFFIXES = "::int|.b|->'b'| AT TIME ZONE 'UTC'| BETWEEN 1 AND 2| COLLATE x| IS NULL| = b| JOIN t| UNION ALL SELECT 1"
+SUFFIXES = (
+    "::int|.b|->'b'| AT TIME ZONE 'UTC'| BETWEEN 1 AND 2| COLLATE x| IS NULL| = b| JOIN t|"
+    " UNION ALL SELECT 1"
+)
 
 
 @pytest.mark.parametrize("repeated", SUFFIXES.split("|"))

@@ -1,5 +1,4 @@
-"""A string comes out as the same string: what is written is read back by an engine, or by its
-documented rules."""
+"""String literals survive the rewrite, read back by an engine or by its documented rules."""
 
 from __future__ import annotations
 
@@ -36,7 +35,7 @@ def read_escaped(literal: str, *, doubled: bool) -> str:
     inside = literal[1:-1]
     bare = re.sub(r"\\." if not doubled else r"\\.|''", "", inside, flags=re.DOTALL)
     assert not set(bare) & set("'\\"), literal
-    known = {
+    escapes = {
         "n": "\n",
         "t": "\t",
         "r": "\r",
@@ -49,7 +48,7 @@ def read_escaped(literal: str, *, doubled: bool) -> str:
     }
     return re.sub(
         r"\\(.)|''",
-        lambda found: known.get(found[1], found[1]) if found[1] else "'",
+        lambda match: escapes.get(match[1], match[1]) if match[1] else "'",
         inside,
         flags=re.DOTALL,
     )
@@ -141,7 +140,7 @@ def test_a_number_that_is_none_is_refused() -> None:
 def test_what_cannot_be_carried_over_exactly_is_refused_by_its_piece() -> None:
     with pytest.raises(SqlRefused, match=r"DECIMAL '1\.25' would lose its scale"):
         check("SELECT DECIMAL '1.25' AS x", "trino")
-    with pytest.raises(SqlRefused, match="carried over exactly at 10"):
+    with pytest.raises(SqlRefused, match="rewritten exactly at 10"):
         check("SELECT CAST(a AS NUMERIC(10, 2)) AS x FROM t", "bigquery")
-    with pytest.raises(SqlRefused, match="carried over exactly at FALSE"):
+    with pytest.raises(SqlRefused, match="rewritten exactly at FALSE"):
         check("SELECT id FROM t WHERE active IS NOT FALSE", "trino")

@@ -124,11 +124,11 @@ def test_comments_and_spaces_change_nothing_in_what_is_written(case: Case, rng: 
 
 
 WORDS = r"""
-    SELECT FROM WHERE WITH AS ( ) ( ) , . ; * + - / || :: -> ->> [ ] { } : := = < > IN IS NOT NULL AND OR CASE
-    WHEN THEN ELSE END UNION ALL JOIN ON USING LATERAL UNNEST VALUES TABLE GROUP BY ORDER LIMIT OVER FILTER
-    INTERVAL CAST INTO FOR UPDATE @ @@ ? $1 $$ $x$ ' '' ' " ` a b customers orders abs evil pg_shadow 1 2.5 'x'
-    "y" `z` E'\' U&'x' r'\' /* */ -- # /*! DATE TIMESTAMP EXTRACT TRIM JSON_TABLE PIVOT QUALIFY RECURSIVE lambda
-    |> STRUCT ARRAY MAP
+    SELECT FROM WHERE WITH AS ( ) ( ) , . ; * + - / || :: -> ->> [ ] { } : := = < > IN IS NOT NULL
+    AND OR CASE WHEN THEN ELSE END UNION ALL JOIN ON USING LATERAL UNNEST VALUES TABLE GROUP BY
+    ORDER LIMIT OVER FILTER INTERVAL CAST INTO FOR UPDATE @ @@ ? $1 $$ $x$ ' '' ' " ` a b customers
+    orders abs evil pg_shadow 1 2.5 'x' "y" `z` E'\' U&'x' r'\' /* */ -- # /*! DATE TIMESTAMP
+    EXTRACT TRIM JSON_TABLE PIVOT QUALIFY RECURSIVE lambda |> STRUCT ARRAY MAP
 """
 
 

@@ -1,4 +1,4 @@
-"""No name leads out of its place, and keys are built of ids alone."""
+"""Object keys stay in their folder, and are built of ids alone."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ def test_a_hostile_name_is_refused_alone_and_inside_a_key(name: str) -> None:
         prefix("snapshots", name)
 
 
-PLAIN = "a A1 _tmp part-0.parquet v12 Customer KNOWS a@b.example a+1@b.example day=2024 2024-01-31 a.b.c console com"
+PLAIN = (
+    "a A1 _tmp part-0.parquet v12 Customer KNOWS a@b.example a+1@b.example day=2024 2024-01-31"
+    " a.b.c console com"
+)
 
 
 @pytest.mark.parametrize("name", PLAIN.split())

@@ -1,4 +1,4 @@
-"""Which tables a query reads, and that none hides."""
+"""The tables that a query reads; none can be hidden."""
 
 from __future__ import annotations
 
@@ -30,7 +30,11 @@ def test_tables_are_told_once_each_with_their_catalog_and_schema() -> None:
     ("sql", "expected"),
     [
         (
-            "SELECT (SELECT 1 FROM a) AS x WHERE EXISTS (SELECT 1 FROM b) ORDER BY (SELECT 1 FROM c)",
+            (
+                "SELECT (SELECT 1 FROM a) AS x WHERE EXISTS (SELECT 1 FROM b) ORDER BY (SELECT 1"
+                " FROM"
+                " c)"
+            ),
             ["a", "b", "c"],
         ),
         ("WITH x AS (SELECT 1 FROM a) SELECT * FROM x", ["a"]),
@@ -70,7 +74,7 @@ def test_only_tables_of_the_catalogue_may_be_read() -> None:
         "WITH orders AS (SELECT 1) SELECT * FROM orders, customers", "postgres", tables=policy
     ).sql
     with pytest.raises(
-        TableRefused, match=r"Table orders is not in the source's catalogue\."
+        TableRefused, match=r"Table orders is not in the source's catalog\."
     ) as refusal:
         check("SELECT id\nFROM orders", "postgres", tables=policy)
     assert refusal.value.details == {"line": 2, "column": 6}

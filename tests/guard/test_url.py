@@ -1,4 +1,4 @@
-"""No form of a private address is reached, and what is reached was resolved exactly once."""
+"""No form of a private address is reachable, and a host is resolved exactly once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HOSTILE = lines("urls.txt")
 
 
 class Names:
-    """A resolver that answers as it is told and counts the questions."""
+    """A resolver with fixed answers that counts its calls."""
 
     def __init__(self, *answers: str) -> None:
         self.answers = answers

@@ -47,7 +47,8 @@ class Clock:
     async def advance(self, seconds: float) -> None:
         self._ahead += seconds
         await self._connection.execute(
-            "CREATE OR REPLACE FUNCTION penstock.now() RETURNS timestamptz LANGUAGE sql STABLE PARALLEL SAFE "
+            "CREATE OR REPLACE FUNCTION penstock.now() RETURNS timestamptz LANGUAGE sql STABLE"
+            " PARALLEL SAFE "
             f"AS $$SELECT now() + interval '{self._ahead} seconds'$$"
         )
 
@@ -125,8 +126,10 @@ def failed(claimed: Claimed, error: Json = "broken", *, retry_in: float | None =
     return Ending(fence=claimed.fence, outcome=Failed(error=error, retry_in=retry_in))
 
 
-def beat(*held: Fence, worker: str = "w1") -> Beat:
-    return Beat(worker=worker, session=SESSION, queues=["default"], slots=4, version="0", held=held)
+def beat(*fences: Fence, worker: str = "w1") -> Beat:
+    return Beat(
+        worker=worker, session=SESSION, queues=["default"], slots=4, version="0", held=fences
+    )
 
 
 def nobody(job_id: int = 1) -> Fence:

@@ -34,8 +34,8 @@ async def edge() -> AsyncIterator[Edge]:
 
 @pytest.fixture
 async def parts(database: str) -> AsyncIterator[Services]:
-    async with plane(database) as made:
-        yield made
+    async with plane(database) as services:
+        yield services
 
 
 @pytest.fixture(scope="session")

@@ -40,7 +40,7 @@ async def test_a_listener_comes_back_from_an_error_that_nobody_foresaw(
     async with Db(database, size=3, settings=ENGINE_SETTINGS) as db:
         store = PgJobStore(db, default_kinds(), metrics=KernelMetrics(registry))
         async with store:
-            await asyncio.wait_for(store.bell.listening.wait(), PATIENCE)
+            await asyncio.wait_for(store.notifier.listening.wait(), PATIENCE)
             assert store.metrics.background.failing == {}
 
             await admin.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
@@ -61,13 +61,13 @@ async def test_a_listener_comes_back_from_an_error_that_nobody_foresaw(
 
             await admin.execute(f"ALTER DATABASE {name}_away RENAME TO {name}")
             await admin.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
-            await asyncio.wait_for(store.bell.listening.wait(), PATIENCE)
+            await asyncio.wait_for(store.notifier.listening.wait(), PATIENCE)
             assert store.metrics.background.failing == {}
-            heard = store.bell.heard(["default"])
+            heard = store.notifier.heard(["default"])
             other = await asyncpg.connect(database)
             await other.execute("SELECT pg_notify('penstock_bell', '1:default')")
             await other.close()
-            await until(lambda: store.bell.heard(["default"]) == heard + 1)
+            await until(lambda: store.notifier.heard(["default"]) == heard + 1)
 
 
 async def test_a_task_is_begun_again_after_any_error_and_whenever_it_returns() -> None:

@@ -33,16 +33,16 @@ async def planes(
 ) -> AsyncIterator[tuple[Subject, Subject]]:
     """Two stores that share nothing but the database; over HTTP each has a server of its own."""
     async with AsyncExitStack() as stack:
-        made = []
+        stores = []
         for _ in range(2):
             parts = await stack.enter_async_context(plane(database))
             store: JobStore = parts.store
             if request.param == "http":
                 url = await stack.enter_async_context(listening(parts, bind("127.0.0.1", 0)))
                 store = await stack.enter_async_context(HttpJobStore(url, SERVICE))
-            made.append(Subject(store=store, parts=parts, clock=clock))
-            await asyncio.wait_for(parts.store.bell.listening.wait(), 10)
-        yield made[0], made[1]
+            stores.append(Subject(store=store, parts=parts, clock=clock))
+            await asyncio.wait_for(parts.store.notifier.listening.wait(), 10)
+        yield stores[0], stores[1]
 
 
 async def test_a_job_of_one_plane_wakes_who_waits_at_the_other(
@@ -117,8 +117,7 @@ async def test_nothing_is_lost_when_the_database_restarts_in_the_middle(
         a.job_id
         for a in await here.store.enqueue([JobSpec(kind="work", payload=n) for n in range(20)])
     ]
-    held = await here.claim(5)
-    retried, rest = held[0], held[1:]
+    retried, *rest = await here.claim(5)
     waiting = asyncio.create_task(there.store.claim("w2", ["nothing-here"], 1, wait=3))
     restarting = asyncio.create_task(pg.restart())
     refusals = await _refusals(here, until=restarting)
@@ -144,7 +143,7 @@ async def test_the_bell_is_heard_again_after_the_database_came_back(
     here, there = planes
     await pg.restart()
     await _insist(here.plane.control)
-    await asyncio.wait_for(there.plane.bell.listening.wait(), 10)
+    await asyncio.wait_for(there.plane.notifier.listening.wait(), 10)
     waiting = asyncio.create_task(_insist(lambda: there.store.claim("w1", ["default"], 1, wait=25)))
     await asyncio.sleep(0.1)
     await _insist(here.add)

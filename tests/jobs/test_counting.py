@@ -21,10 +21,13 @@ if TYPE_CHECKING:
 READY, RUNNING, PARKED, SCHEDULED = range(4)
 ADD = """
 WITH added AS (
-  INSERT INTO penstock.job (job_id, lease_s, timeout_s, max_attempts, priority, kind, queue, payload)
-  SELECT nextval('penstock.job_id'), 60, 600, 3, 5, 'work', $1, '{}' FROM generate_series(1, $3) RETURNING job_id)
+  INSERT INTO penstock.job (job_id, lease_s, timeout_s, max_attempts, priority, kind, queue,
+    payload)
+  SELECT nextval('penstock.job_id'), 60, 600, 3, 5, 'work', $1, '{}' FROM generate_series(1, $3)
+    RETURNING job_id)
 INSERT INTO penstock.live (job_id, order_key, status, queue, wake_at, lease_until, attempt_id)
-SELECT job_id, job_id, $2::smallint, $1, CASE WHEN $2::smallint IN (2, 3) THEN now() + interval '1 hour' END,
+SELECT job_id, job_id, $2::smallint, $1, CASE WHEN $2::smallint IN (2, 3) THEN now() + interval
+  '1 hour' END,
        CASE WHEN $2::smallint = 1 THEN now() + interval '1 hour' END,
        CASE WHEN $2::smallint = 1 THEN gen_random_uuid() END
 FROM added
@@ -131,14 +134,14 @@ async def test_a_list_is_counted_if_that_is_cheap_and_estimated_otherwise(
 ) -> None:
     await add(table, "a", READY, 2_000)
     await table.execute("ANALYZE penstock.live; ANALYZE penstock.job")
-    for wanted in (Filter(), Filter(status="queued"), Filter(queue="a")):
-        _, exact = await browser.jobs(wanted, limit=50)
-        assert (exact.value, exact.estimated) == (2_000, False), wanted
+    for filters in (Filter(), Filter(status="queued"), Filter(queue="a")):
+        _, exact = await browser.jobs(filters, limit=50)
+        assert (exact.value, exact.estimated) == (2_000, False), filters
     monkeypatch.setattr(row_counts, "CHEAP_COST", 0)
-    for wanted in (Filter(), Filter(status="queued"), Filter(queue="a")):
-        _, estimate = await browser.jobs(wanted, limit=50)
-        assert estimate.estimated, wanted
-        assert 1_000 < estimate.value < 4_000, wanted
+    for filters in (Filter(), Filter(status="queued"), Filter(queue="a")):
+        _, estimate = await browser.jobs(filters, limit=50)
+        assert estimate.estimated, filters
+        assert 1_000 < estimate.value < 4_000, filters
 
 
 async def test_the_last_page_tells_the_total(

@@ -47,7 +47,9 @@ class Database:
             await asyncio.sleep(0)
 
     async def after_first(self, *calls: Sequence[str]) -> list[list[str] | BaseException]:
-        """What the callers hear of whom all but the first came while its statement was on its way."""
+        """What the callers hear of whom all but the first came while its statement was on its
+        way.
+        """
         tasks = [self.enqueue(*calls[0])]
         await self.until_statement(1)
         tasks += [self.enqueue(*call) for call in calls[1:]]

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 @pytest.fixture
 def folder() -> Iterator[Path]:
     """Short, and open to the account that runs the servers."""
-    made = Path(tempfile.mkdtemp(prefix="penstock-"))
-    made.chmod(0o755)
-    yield made
-    shutil.rmtree(made)
+    path = Path(tempfile.mkdtemp(prefix="penstock-"))
+    path.chmod(0o755)
+    yield path
+    shutil.rmtree(path)
 
 
 async def test_a_standby_that_is_promoted_has_all_that_was_promised(folder: Path) -> None:
@@ -47,7 +47,7 @@ async def test_a_standby_that_is_promoted_has_all_that_was_promised(folder: Path
             await first.stop(Shutdown.KILL)
             await execute(second.dsn(), "SELECT pg_promote()")
             await running.goes_on()
-            await asyncio.wait_for(store.bell.listening.wait(), PATIENCE)
+            await asyncio.wait_for(store.notifier.listening.wait(), PATIENCE)
             assert store.metrics.background.failing == {}
 
         for job_id in running.enqueued:
@@ -74,13 +74,13 @@ async def test_a_primary_that_is_made_read_only_is_left_and_found_again(folder: 
                     except DatabaseUnavailable:
                         break
             await until(
-                lambda: not store.bell.listening.is_set(), PATIENCE
+                lambda: not store.notifier.listening.is_set(), PATIENCE
             )  # nobody notifies it there
             with pytest.raises(DatabaseUnavailable):
                 await store.control()
             await execute(server.dsn(), "ALTER SYSTEM RESET ALL")
             await execute(server.dsn(), "SELECT pg_reload_conf()")
             await running.goes_on()
-            await asyncio.wait_for(store.bell.listening.wait(), PATIENCE)
+            await asyncio.wait_for(store.notifier.listening.wait(), PATIENCE)
         for job_id in running.ended:
             assert (await store.job(job_id)).status is Status.SUCCEEDED

@@ -35,9 +35,9 @@ async def test_whoever_comes_after_a_thousand_jobs_of_one_user_waits_for_one_of_
     await add(parts, "ann", 1000, step=step)
     await add(parts, "ben", 2, step=step)
     [[before]] = await clock.fetch(
-        "SELECT count(*) FROM penstock.live l JOIN penstock.job j USING (job_id) WHERE j.created_by = 'ann' AND"
-        " l.order_key < (SELECT min(order_key) FROM penstock.live JOIN penstock.job USING (job_id)"
-        " WHERE created_by = 'ben')"
+        "SELECT count(*) FROM penstock.live l JOIN penstock.job j USING (job_id) WHERE"
+        " j.created_by = 'ann' AND l.order_key < (SELECT min(order_key) FROM penstock.live JOIN"
+        " penstock.job USING (job_id) WHERE created_by = 'ben')"
     )
     assert before == expected
 
@@ -63,8 +63,8 @@ async def test_nobody_is_put_back_by_more_than_the_lead(parts: Services, clock: 
     await clock.advance(MOST_LEAD + 60)
     await add(parts, "ben", 1)
     rows = await clock.fetch(
-        "SELECT j.created_by, max(l.order_key) AS last FROM penstock.live l JOIN penstock.job j USING (job_id)"
-        " GROUP BY j.created_by"
+        "SELECT j.created_by, max(l.order_key) AS last FROM penstock.live l JOIN penstock.job j"
+        " USING (job_id) GROUP BY j.created_by"
     )
     last = {row["created_by"]: row["last"] for row in rows}
     assert last["ann"] < last["ben"]

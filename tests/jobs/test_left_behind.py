@@ -23,9 +23,9 @@ STATE = {"query_id": "q1"}
 async def store(database: str) -> AsyncIterator[PgJobStore]:
     async with (
         Db(database, size=3, settings=ENGINE_SETTINGS) as db,
-        PgJobStore(db, default_kinds(), metrics=KernelMetrics(CollectorRegistry())) as made,
+        PgJobStore(db, default_kinds(), metrics=KernelMetrics(CollectorRegistry())) as job_store,
     ):
-        yield made
+        yield job_store
 
 
 async def held(store: PgJobStore, *, state: object = STATE) -> Claimed:

@@ -39,7 +39,8 @@ LISTS: dict[str, dict[str, object]] = {
 }
 ENQUEUE = """
 WITH added AS (
-  INSERT INTO penstock.job (job_id, lease_s, timeout_s, max_attempts, priority, kind, queue, payload)
+  INSERT INTO penstock.job (job_id, lease_s, timeout_s, max_attempts, priority, kind, queue,
+    payload)
   SELECT nextval('penstock.job_id'), 60, 600, 3, 5, 'work', 'default', '{"n": 1}'
   FROM generate_series(1, $1::int) RETURNING job_id
 )
@@ -47,9 +48,11 @@ INSERT INTO penstock.live (job_id, order_key, status, queue)
 SELECT job_id, job_id, 0, 'default' FROM added
 """
 START_AND_PARK_OLD_ONES = """
-UPDATE penstock.live SET status = 1, attempt_id = gen_random_uuid(), lease_until = now() + interval '1 hour'
+UPDATE penstock.live SET status = 1, attempt_id = gen_random_uuid(), lease_until = now() + interval
+  '1 hour'
 WHERE job_id <= 30;
-UPDATE penstock.live SET status = 2, wake_at = now() + interval '1 hour' WHERE job_id BETWEEN 31 AND 60
+UPDATE penstock.live SET status = 2, wake_at = now() + interval '1 hour' WHERE job_id BETWEEN 31
+  AND 60
 """
 END_ALL_BUT_THE_FIRST = """
 WITH ended AS (DELETE FROM penstock.live WHERE job_id > 60 RETURNING job_id)

@@ -88,21 +88,26 @@ callers sort."""
 _FILL = """
 INSERT INTO penstock.job_group (group_id, name, payload, opens, deadline)
   SELECT g, 'g', '{}', '{}', now() + interval '1 hour' FROM generate_series(1, 500) g;
-INSERT INTO penstock.job (job_id, group_id, lease_s, timeout_s, max_attempts, priority, kind, queue, payload, lock_key,
+INSERT INTO penstock.job (job_id, group_id, lease_s, timeout_s, max_attempts, priority, kind,
+  queue, payload, lock_key,
                           unique_key)
-  SELECT nextval('penstock.job_id'), CASE WHEN i % 100 = 0 THEN i / 100 % 500 + 1 END, 60, 600, 3, 5, 'work',
+  SELECT nextval('penstock.job_id'), CASE WHEN i % 100 = 0 THEN i / 100 % 500 + 1 END, 60, 600, 3,
+    5, 'work',
          CASE WHEN i % 10 = 0 THEN 'other' ELSE 'default' END, '{"n": 1}',
          CASE WHEN i % 50 = 0 THEN 'lock ' || i END, CASE WHEN i % 50 = 0 THEN 'key ' || i END
   FROM generate_series(1, 3 * ROWS) i;
 INSERT INTO penstock.live (job_id, order_key, group_id, status, queue, wake_at, lock_key, deadline)
   SELECT job_id, job_id, group_id, CASE WHEN job_id % 2 = 0 THEN 0 ELSE 3 END, queue,
-         CASE WHEN job_id % 2 = 1 THEN now() + interval '1 day' END, lock_key, now() + interval '2 days'
+         CASE WHEN job_id % 2 = 1 THEN now() + interval '1 day' END, lock_key, now() + interval
+           '2 days'
   FROM penstock.job WHERE job_id <= 2 * ROWS;
-UPDATE penstock.live SET status = 1, attempt_id = gen_random_uuid(), worker = 'w', claimed_at = now(),
+UPDATE penstock.live SET status = 1, attempt_id = gen_random_uuid(), worker = 'w', claimed_at =
+  now(),
   session = gen_random_uuid(), lease_until = now() + interval '1 minute', attempt_no = 1
   WHERE status = 0 AND job_id <= 1000;
 INSERT INTO penstock.worker_session (session, worker, ended_at)
-  SELECT gen_random_uuid(), 'w' || i % 100, CASE WHEN i >= 100 THEN now() END FROM generate_series(0, 4999) i;
+  SELECT gen_random_uuid(), 'w' || i % 100, CASE WHEN i >= 100 THEN now() END FROM
+    generate_series(0, 4999) i;
 INSERT INTO penstock.outcome (job_id, attempt_id, attempt_no, status, claimed_at)
   SELECT job_id, gen_random_uuid(), 1, CASE WHEN job_id % 20 = 0 THEN 11 ELSE 10 END, now()
   FROM penstock.job WHERE job_id > 2 * ROWS;
@@ -205,11 +210,11 @@ async def tables(
 ) -> AsyncIterator[Filled]:
     """The full tables, on the server of this run and on the oldest that we support."""
     if request.param == "ours":
-        async with filled(pg) as made:
-            yield made
+        async with filled(pg) as filled_tables:
+            yield filled_tables
         return
-    async with oldest_server(short_dir / "plans") as cluster, filled(cluster) as made:
-        yield made
+    async with oldest_server(short_dir / "plans") as cluster, filled(cluster) as filled_tables:
+        yield filled_tables
 
 
 async def test_every_statement_fits_the_schema(tables: Filled) -> None:
@@ -320,11 +325,13 @@ async def test_a_claim_touches_as_many_pages_while_an_old_transaction_holds_ever
             done = await store.exchange(ending, "w", ["default"], 1000)
             ending = [Ending(fence=c.fence, outcome=Succeeded()) for c in done.claimed]
         mark = await engine.fetchval("SELECT max(order_key) FROM penstock.live WHERE status = 1")
-        held, blind = await pages(engine, mark=mark), await pages(engine)
+        pages_while_held, blind = await pages(engine, mark=mark), await pages(engine)
     await old.close()
     await engine.close()
-    assert held <= 1.5 * fresh, f"{fresh} pages when fresh, {held} with the mark, {blind} without"
-    assert blind > 1.1 * held, "nothing was held, so this shows nothing"
+    assert pages_while_held <= 1.5 * fresh, (
+        f"{fresh} pages when fresh, {pages_while_held} with the mark, {blind} without"
+    )
+    assert blind > 1.1 * pages_while_held, "nothing was held, so this shows nothing"
 
 
 class Ledger:

@@ -53,7 +53,7 @@ async def test_one_who_waits_for_what_was_never_parked_keeps_no_other_from_being
 ) -> None:
     monkeypatch.setattr(queue_watch, "LOOK_SECONDS", 25.0)
     store = parts.store
-    await store.bell.listening.wait()
+    await store.notifier.listening.wait()
     await store.enqueue([JobSpec(kind="work")])
     [job] = await store.claim("w", ["default"], 1)
     picky = [

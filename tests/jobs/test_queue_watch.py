@@ -1,4 +1,6 @@
-"""However many wait for work, one look at the queues is made for all of them, and none is missed."""
+"""However many wait for work, one look at the queues is made for all of them, and none is
+missed.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +27,11 @@ WAITERS = 60
 LOOKS = 5
 ADD_SILENTLY = """
 WITH added AS (
-  INSERT INTO penstock.job (job_id, lease_s, timeout_s, max_attempts, priority, kind, queue, payload)
+  INSERT INTO penstock.job (job_id, lease_s, timeout_s, max_attempts, priority, kind, queue,
+    payload)
   VALUES (nextval('penstock.job_id'), 60, 600, 3, 5, 'work', 'default', '{}') RETURNING job_id)
-INSERT INTO penstock.live (job_id, order_key, status, queue) SELECT job_id, 1, 0, 'default' FROM added
+INSERT INTO penstock.live (job_id, order_key, status, queue) SELECT job_id, 1, 0, 'default' FROM
+  added
 """
 
 
@@ -68,7 +72,7 @@ async def store(
     monkeypatch.setattr(queue_watch, "LOOK_SECONDS", 0.1)
     db = TappedDb(database, statements)
     async with PgJobStore(db, Kinds([KindPolicy(name="work")])) as opened:
-        await opened.bell.listening.wait()
+        await opened.notifier.listening.wait()
         yield opened
     await db.close()
 
@@ -139,13 +143,13 @@ async def test_many_who_are_hung_up_on_at_once_are_looked_through_once(store: Pg
     ]
 
     async def all_wait() -> bool:
-        return store.bell.waiting == WAITERS
+        return store.notifier.waiting == WAITERS
 
     await until(all_wait)
-    for waiter in store.bell._waiters:
-        store.bell._waiters[waiter] = Counted(queues)
+    for waiter in store.notifier._waiters:
+        store.notifier._waiters[waiter] = Counted(queues)
     for line in lines:
         line.hang_up()
     assert await asyncio.gather(*waits) == [[]] * WAITERS
-    assert store.bell.waiting == 0
+    assert store.notifier.waiting == 0
     assert looks <= WAITERS

@@ -49,13 +49,13 @@ def newest() -> Binaries:
 async def prepared(short_dir: Path) -> Callable[[Binaries], Awaitable[Path]]:
     """Gives the folder of a stopped cluster, made once a major: most tests need a server, not a new
     one."""
-    made: dict[str, Path] = {}
+    templates: dict[str, Path] = {}
 
     async def prepare(binaries: Binaries) -> Path:
-        if binaries.major not in made:
+        if binaries.major not in templates:
             async with Cluster(short_dir / f"prepared-{binaries.major}", binaries) as cluster:
-                made[binaries.major] = cluster.places.folder
-        return made[binaries.major]
+                templates[binaries.major] = cluster.places.folder
+        return templates[binaries.major]
 
     return prepare
 
@@ -75,10 +75,10 @@ async def cluster(data_dir: Path, newest: Binaries) -> AsyncIterator[Cluster]:
 @pytest.fixture
 def folder(short_dir: Path) -> Iterator[Path]:
     """An empty folder that every account can reach."""
-    made = short_dir / f"c{next(_numbers)}"
-    made.mkdir()
-    yield made
-    shutil.rmtree(made)
+    path = short_dir / f"c{next(_numbers)}"
+    path.mkdir()
+    yield path
+    shutil.rmtree(path)
 
 
 @dataclass(frozen=True, slots=True)

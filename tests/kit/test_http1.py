@@ -34,7 +34,9 @@ def run(request: pytest.FixtureRequest) -> Run:
 
 
 class Server:
-    """Answers each request that it reads with the next of its answers, and closes after the last."""
+    """Answers each request that it reads with the next of its answers, and closes after the
+    last.
+    """
 
     def __init__(self, *answers: bytes) -> None:
         self._answers = list(answers)

@@ -69,8 +69,8 @@ class Notes:
 
 @pytest.fixture
 async def db(database: str) -> AsyncIterator[Db]:
-    async with Db(database, size=4) as made:
-        yield made
+    async with Db(database, size=4) as database_pool:
+        yield database_pool
 
 
 async def test_who_does_not_have_the_turn_skips_it(db: Db) -> None:
@@ -148,8 +148,8 @@ async def test_a_turn_ends_with_its_connection_and_the_next_one_begins_on_a_new_
         assert mine
         async with third.connection() as connection:
             await connection.execute(
-                "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'"
-                " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+                "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND"
+                " database = (SELECT oid FROM pg_database WHERE datname = current_database())"
             )
         async with asyncio.timeout(5):
             while await other.pass_() != "success":  # noqa: ASYNC110

@@ -197,7 +197,10 @@ async def test_a_connection_goes_to_the_address_that_was_checked_under_the_name_
 
 async def test_a_redirect_is_not_followed() -> None:
     async with server() as inside:
-        moved = f"HTTP/1.1 302 X\r\nLocation: http://127.0.0.1:{inside.port}/\r\nContent-Length: 0\r\n\r\n"
+        moved = (
+            f"HTTP/1.1 302 X\r\nLocation: http://127.0.0.1:{inside.port}/\r\nContent-Length:"
+            f" 0\r\n\r\n"
+        )
         async with (
             server(moved.encode()) as outside,
             checked_client(Outbound(WITH_PRIVATE), timeout=5) as client,

@@ -133,8 +133,8 @@ async def test_a_link_in_the_servers_folder_does_not_lead_root_astray(
 async def test_a_plain_user_is_told_where_it_may_not_write(
     folder: Path, anyones_python: str
 ) -> None:
-    said = await _start_as(NOBODY, anyones_python, folder / "pg")
-    assert f"The system does not permit us to write to {folder}/pg." in said
+    output = await _start_as(NOBODY, anyones_python, folder / "pg")
+    assert f"The system does not permit us to write to {folder}/pg." in output
 
 
 async def test_somebody_elses_folder_is_refused(folder: Path, newest: Binaries) -> None:
@@ -162,14 +162,14 @@ async def test_a_user_without_an_entry_begins_from_a_template(
     folder: Path, newest: Binaries, anyones_python: str
 ) -> None:
     os.chown(folder, UNKNOWN, UNKNOWN)
-    said = await _start_as(UNKNOWN, anyones_python, folder / "pg")
-    assert "PostgreSQL cannot make its files as a user without an entry in /etc/passwd." in said
-    assert "PENSTOCK_PG_TEMPLATE" in said
+    output = await _start_as(UNKNOWN, anyones_python, folder / "pg")
+    assert "PostgreSQL cannot make its files as a user without an entry in /etc/passwd." in output
+    assert "PENSTOCK_PG_TEMPLATE" in output
 
     archive = folder / "template.tar.gz"
     await template.write(archive, newest)
-    said = await _start_as(UNKNOWN, anyones_python, folder / "pg", "--template", archive)
-    assert said == f"uid {UNKNOWN}, server {UNKNOWN}"
+    output = await _start_as(UNKNOWN, anyones_python, folder / "pg", "--template", archive)
+    assert output == f"uid {UNKNOWN}, server {UNKNOWN}"
 
 
 def _hide(binaries: Binaries, venv: Path) -> Binaries:

@@ -52,8 +52,8 @@ async def test_a_first_start_is_quick_and_leaves_a_server_as_we_want_it(
         assert (
             await value(cluster.dsn(), "SELECT split_part(version(), ' ', 2)") == binaries.version
         )
-        found = {name: await value(cluster.dsn(), f"SHOW {name}") for name in IN_FORCE}
-        assert found == IN_FORCE
+        settings = {name: await value(cluster.dsn(), f"SHOW {name}") for name in IN_FORCE}
+        assert settings == IN_FORCE
 
 
 async def test_rows_outlive_every_way_of_stopping(
@@ -72,9 +72,9 @@ async def test_rows_outlive_every_way_of_stopping(
 
 async def test_only_the_servers_account_can_reach_the_socket(cluster: Cluster) -> None:
     for private in (cluster.places.folder, cluster.places.sockets, cluster.places.data):
-        found = private.stat()
-        assert stat.S_IMODE(found.st_mode) == 0o700
-        assert found.st_uid == cluster.places.account.uid
+        status = private.stat()
+        assert stat.S_IMODE(status.st_mode) == 0o700
+        assert status.st_uid == cluster.places.account.uid
 
 
 @pytest.fixture

@@ -45,9 +45,9 @@ async def test_no_acknowledged_row_is_lost(
         await asyncio.gather(*writers)
         await until(lambda: not any(runs(member) for member in family))  # noqa: B023
     async with cluster:
-        kept = await _ids(cluster.dsn())
-    assert acknowledged <= kept
-    assert len(kept - acknowledged) <= TURNS * WRITERS
+        ids = await _ids(cluster.dsn())
+    assert acknowledged <= ids
+    assert len(ids - acknowledged) <= TURNS * WRITERS
 
 
 async def test_a_start_right_after_the_kill_waits_for_the_dying_server(
@@ -71,11 +71,14 @@ async def test_an_initdb_that_was_killed_is_done_again(folder: Path, binaries: B
 @root_only
 @pytest.mark.parametrize("size", ["4k", "16m", "40m"])
 async def test_a_full_disk_is_said_in_a_sentence(folder: Path, size: str) -> None:
-    script = f'mount -t tmpfs -o size={size},mode=755 none "$1" && exec "$2" -m penstock.kit.postgres run "$1/pg"'
-    said = await _unshared(script, folder)
-    assert f"The disk that holds {folder}/pg" in said
-    assert "is full." in said
-    assert "Traceback" not in said
+    script = (
+        f'mount -t tmpfs -o size={size},mode=755 none "$1" && exec "$2" -m penstock.kit.postgres'
+        f' run "$1/pg"'
+    )
+    output = await _unshared(script, folder)
+    assert f"The disk that holds {folder}/pg" in output
+    assert "is full." in output
+    assert "Traceback" not in output
 
 
 async def _write(dsn: str, acknowledged: set[int], turn: int, writer: int) -> None:
@@ -123,8 +126,8 @@ async def _unshared(script: str, folder: Path) -> str:
         stderr=asyncio.subprocess.PIPE,
     )
     try:
-        _, said = await asyncio.wait_for(child.communicate(), 30)
+        _, output = await asyncio.wait_for(child.communicate(), 30)
     finally:
         with suppress(ProcessLookupError):
             child.terminate()
-    return said.decode()
+    return output.decode()

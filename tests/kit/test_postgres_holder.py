@@ -27,9 +27,9 @@ async def test_a_second_start_says_who_holds_the_data(
     holder = await supervise(data_dir)
     with pytest.raises(ClusterHeld) as caught:
         await Cluster(data_dir, newest).start()
-    said = caught.value.message
-    assert f"held by process {holder.process.pid} since 20" in said
-    assert "-m penstock.kit.postgres run" in said
+    message = caught.value.message
+    assert f"held by process {holder.process.pid} since 20" in message
+    assert "-m penstock.kit.postgres run" in message
     assert caught.value.hint is not None
     assert f"kill {holder.process.pid}" in caught.value.hint
     assert await value(holder.dsn, "SELECT 1") == 1
@@ -124,16 +124,16 @@ async def _restart_with_pid(cluster: Cluster, first_line: str) -> None:
 @pytest.fixture
 def zombie() -> Iterator[Callable[[Account], int]]:
     """Makes a process that is dead and not reaped, under the server's own account."""
-    made: list[subprocess.Popen[bytes]] = []
+    children: list[subprocess.Popen[bytes]] = []
 
     def make(account: Account) -> int:
         process = subprocess.Popen(["true"], user=_user(account))
-        made.append(process)
+        children.append(process)
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         return process.pid
 
     yield make
-    for process in made:
+    for process in children:
         process.wait()
 
 

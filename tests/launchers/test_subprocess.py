@@ -34,10 +34,12 @@ def server(text: str) -> tuple[str, ...]:
 
 SLEEPER = server("import time\nprint('up', flush=True)\ntime.sleep(600)")
 STUBBORN = server(
-    "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('up', flush=True)\ntime.sleep(600)"
+    "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+    "print('up', flush=True)\ntime.sleep(600)"
 )
 PARENT = server(
-    "import os, time\nif not os.fork():\n    os.setsid()\nprint(os.getpid(), flush=True)\ntime.sleep(600)"
+    "import os, time\nif not os.fork():\n    os.setsid()\n"
+    "print(os.getpid(), flush=True)\ntime.sleep(600)"
 )
 EATER = server(
     "import time\nkept = []\nprint('up', flush=True)\n"
@@ -45,7 +47,8 @@ EATER = server(
 )
 SHOW = server(
     "import json, os, sys\n"
-    "shown = [dict(os.environ), sorted(os.sched_getaffinity(0)), os.getcwd(), json.load(sys.stdin)]\n"
+    "cores = sorted(os.sched_getaffinity(0))\n"
+    "shown = [dict(os.environ), cores, os.getcwd(), json.load(sys.stdin)]\n"
     "print(json.dumps(shown))"
 )
 
@@ -84,13 +87,13 @@ class Yard:
         return SubprocessLauncher(self.root, command=command)
 
     def pids(self, handle: Handle = RUN) -> tuple[int, int]:
-        known = json.loads(self.file(supervisor.PROCESS, handle).read_text())
-        return known["pid"], known["child"]
+        record = json.loads(self.file(supervisor.PROCESS, handle).read_text())
+        return record["pid"], record["child"]
 
     def file(self, name: str, handle: Handle = RUN) -> Path:
         return self.root / str(handle.instance_id) / str(handle.launch) / name
 
-    async def said(self, handle: Handle = RUN) -> str:
+    async def log_text(self, handle: Handle = RUN) -> str:
         await until(
             lambda: (
                 self.file(supervisor.LOG, handle).exists()
@@ -102,12 +105,12 @@ class Yard:
 
 @pytest.fixture
 async def yard(short_dir: Path, tmp_path: Path) -> AsyncIterator[Yard]:
-    made = Yard(short_dir / f"i{abs(hash(tmp_path)) % 10**8}")
-    yield made
-    launcher = made.launcher(SLEEPER)
-    for found in await launcher.list():
-        await launcher.stop(found.handle, grace=0)
-    shutil.rmtree(made.root, ignore_errors=True)
+    new_yard = Yard(short_dir / f"i{abs(hash(tmp_path)) % 10**8}")
+    yield new_yard
+    launcher = new_yard.launcher(SLEEPER)
+    for process in await launcher.list():
+        await launcher.stop(process.handle, grace=0)
+    shutil.rmtree(new_yard.root, ignore_errors=True)
 
 
 def alive(pid: int) -> bool:
@@ -120,8 +123,8 @@ async def test_a_run_is_begun_once_however_often_it_is_asked_for(yard: Yard) -> 
     pids = yard.pids()
     await first.start(order())
     assert yard.pids() == pids
-    [found] = await second.list()
-    assert (found.handle, found.alive) == (RUN, True)
+    [process] = await second.list()
+    assert (process.handle, process.alive) == (RUN, True)
     await second.stop(RUN, grace=5)
     assert not any(map(alive, pids))
     assert await first.inspect(RUN) == await second.inspect(RUN)
@@ -143,9 +146,9 @@ async def test_a_launcher_that_comes_later_knows_what_runs_and_how_the_rest_ende
     await yard.launcher(server("raise SystemExit(3)")).start(order(other))
     later = yard.launcher(SLEEPER)
     assert await asyncio.wait_for(later.wait(other), 10) == Ended(code=3)
-    found = {each.handle: each for each in await later.list()}
-    assert found[RUN].alive
-    assert found[other].ended == Ended(code=3)
+    processes = {process.handle: process for process in await later.list()}
+    assert processes[RUN].alive
+    assert processes[other].ended == Ended(code=3)
     waiting = asyncio.create_task(later.wait(RUN))
     os.kill(yard.pids()[1], signal.SIGSEGV)
     assert await asyncio.wait_for(waiting, 10) == Ended(code=-signal.SIGSEGV)
@@ -154,14 +157,14 @@ async def test_a_launcher_that_comes_later_knows_what_runs_and_how_the_rest_ende
 async def test_a_server_that_does_not_hear_is_killed_after_its_grace(yard: Yard) -> None:
     launcher = yard.launcher(STUBBORN)
     await launcher.start(order())
-    assert await yard.said() == "up\n"
+    assert await yard.log_text() == "up\n"
     pids, began = yard.pids(), time.monotonic()
     await launcher.stop(RUN, grace=0.3)
     assert time.monotonic() - began >= 0.3
     assert not any(map(alive, pids))
-    found = await launcher.inspect(RUN)
-    assert found is not None
-    assert found.ended == Ended(code=-signal.SIGKILL)
+    process = await launcher.inspect(RUN)
+    assert process is not None
+    assert process.ended == Ended(code=-signal.SIGKILL)
 
 
 async def test_what_a_server_has_started_ends_with_it_even_in_a_session_of_its_own(
@@ -200,17 +203,17 @@ async def test_a_pid_that_went_to_somebody_else_is_neither_believed_nor_hit(
     with subprocess.Popen(SLEEPER, stdout=subprocess.DEVNULL) as stranger:  # noqa: ASYNC220 - it returns at once
         start = supervisor.start_time(stranger.pid)
         assert start is not None
-        known = {
+        record = {
             "pid": stranger.pid,
             "start": start,
             "boot": supervisor.boot_id(),
             "child": stranger.pid,
         }
-        known[change] = start + 1 if change == "start" else "another boot"
-        yard.file(supervisor.PROCESS).write_text(json.dumps(known))
-        found = await launcher.inspect(RUN)
-        assert found is not None
-        assert not found.alive
+        record[change] = start + 1 if change == "start" else "another boot"
+        yard.file(supervisor.PROCESS).write_text(json.dumps(record))
+        process = await launcher.inspect(RUN)
+        assert process is not None
+        assert not process.alive
         await launcher.stop(RUN, grace=0)
         assert await launcher.usage(RUN) is None
         assert stranger.poll() is None
@@ -309,7 +312,7 @@ async def test_secrets_may_fill_a_pipe_and_not_overfill_it(yard: Yard) -> None:
     await launcher.start(order(secret="x" * most))
     await asyncio.wait_for(launcher.wait(RUN), 10)
     assert await launcher.logs(RUN, tail=100) == f"{supervisor.SECRET_BYTES}\n"
-    with pytest.raises(LaunchFailed, match="60001 bytes; 60000 are allowed"):
+    with pytest.raises(LaunchFailed, match="60001 bytes; the maximum is 60000"):
         await launcher.start(order(Handle(instance_id=8, launch=1), secret="x" * (most + 1)))
 
 
@@ -318,8 +321,8 @@ async def test_a_log_is_cut_and_kept_when_its_run_is_removed(yard: Yard) -> None
     launcher = yard.launcher(server(f"for i in range({lines}): print('x' * 999)\nprint('the end')"))
     await launcher.start(order())
     await asyncio.wait_for(launcher.wait(RUN), 20)
-    kept = sum(file.stat().st_size for file in yard.file("").glob("server.log*"))
-    assert supervisor.LOG_BYTES < kept <= 2 * supervisor.LOG_BYTES
+    log_bytes = sum(file.stat().st_size for file in yard.file("").glob("server.log*"))
+    assert supervisor.LOG_BYTES < log_bytes <= 2 * supervisor.LOG_BYTES
     assert (await launcher.logs(RUN, tail=100)).endswith("the end\n")
     await launcher.remove(RUN)
     assert await launcher.inspect(RUN) is None

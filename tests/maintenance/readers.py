@@ -38,9 +38,11 @@ from pyiceberg.table import StaticTable
 def read(location):
     session = datafusion.SessionContext()
     session.register_table("rows", StaticTable.from_metadata(location))
-    found = pa.Table.from_batches(session.sql("SELECT id, day, note, at FROM rows ORDER BY id").collect())
-    at = found["at"].cast(pa.timestamp("us", "UTC")).cast(pa.int64())
-    return [list(row) for row in zip(*(found[c].to_pylist() for c in ("id", "day", "note")), at.to_pylist())]
+    query = "SELECT id, day, note, at FROM rows ORDER BY id"
+    rows = pa.Table.from_batches(session.sql(query).collect())
+    at = rows["at"].cast(pa.timestamp("us", "UTC")).cast(pa.int64())
+    columns = [rows[name].to_pylist() for name in ("id", "day", "note")]
+    return [list(row) for row in zip(*columns, at.to_pylist())]
 {_SAY}
 """
 
@@ -58,8 +60,8 @@ class Reader:
         done = subprocess.run(command, capture_output=True, env=env, timeout=120, check=False)
         if done.returncode != 0:
             raise AssertionError(f"{self.name}: {done.stderr.decode()[-2000:]}")
-        found: list[list[list[object]]] = json.loads(done.stdout)
-        return found
+        tables: list[list[list[object]]] = json.loads(done.stdout)
+        return tables
 
     def folder(self) -> Path:
         """Where its packages are."""

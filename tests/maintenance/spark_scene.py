@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from penstock.maintenance.engines.contract import Held
+    from penstock.maintenance.engines.contract import RemoteQuery
     from tests.servers.spark import Gate, Spark
 
 COMPACT = {"name": "rewrite_data_files", "min_input_files": 2}
@@ -53,17 +53,17 @@ class SparkScene(Scene):
         return self.spark.door.hold(*COMMIT)
 
     async def told(self, job_id: int) -> dict[str, dict[str, Any]]:
-        return {
-            each["action"]: each["result"] for each in await self.kept.desk.store.actions(job_id)
-        }
+        return {row["action"]: row["result"] for row in await self.kept.desk.store.actions(job_id)}
 
     async def state(self, job_id: int) -> dict[str, Any]:
         """What the job's next look begins with."""
         async with connected(self.dsn) as db:
-            found = await db.fetchval("SELECT state FROM penstock.live WHERE job_id = $1", job_id)
-        return dict(json.loads(found)) if found else {}
+            document = await db.fetchval(
+                "SELECT state FROM penstock.live WHERE job_id = $1", job_id
+            )
+        return dict(json.loads(document)) if document else {}
 
-    async def under_way(self, job_id: int, gate: Gate) -> Held:
+    async def under_way(self, job_id: int, gate: Gate) -> RemoteQuery:
         """The statement has come to the gate, and its handle is written down."""
 
         async def is_it() -> bool:
@@ -71,10 +71,10 @@ class SparkScene(Scene):
             return gate.reached.is_set() and bool({"operation_secret", "started"} & set(handle))
 
         await until(is_it, within=SPARK_PATIENCE)
-        return await self.held(job_id)
+        return await self.stored_query(job_id)
 
-    async def held(self, job_id: int) -> Held:
-        return RemoteState.read(await self.state(job_id)).held
+    async def stored_query(self, job_id: int) -> RemoteQuery:
+        return RemoteState.read(await self.state(job_id)).query
 
     async def looked_at(self, job_id: int) -> None:
         async def is_it() -> bool:
@@ -82,19 +82,20 @@ class SparkScene(Scene):
 
         await until(is_it, within=SPARK_PATIENCE)
 
-    async def gone(self, engine: str, held: Held) -> None:
+    async def gone(self, engine: str, query: RemoteQuery) -> None:
         """Spark does not run it any more."""
         async with open_engine(self.spark.engines[engine], "test") as there:
 
             async def is_it() -> bool:
-                return isinstance(await there.look(held, "", again=False), Failed)
+                return isinstance(await there.look(query, "", again=False), Failed)
 
             await until(is_it, within=SPARK_PATIENCE)
 
     async def lapse(self) -> None:
         async with connected(self.dsn) as db:
             await db.execute(
-                "UPDATE penstock.live SET lease_until = penstock.now() - interval '1 s' WHERE status = 1"
+                "UPDATE penstock.live SET lease_until = penstock.now() - interval '1 s' "
+                "WHERE status = 1"
             )
         await self.store.reap()
 
@@ -102,8 +103,8 @@ class SparkScene(Scene):
 @asynccontextmanager
 async def spark_scene(database: str, home: Path, spark: Spark) -> AsyncIterator[SparkScene]:
     catalog = {"warehouse": (home / "warehouse").as_uri()}
-    told = settings(home, catalogs={"lake": catalog}, maintenance_engines=spark.engines)
-    async with standing(database, told) as plane:
+    config = settings(home, catalogs={"lake": catalog}, maintenance_engines=spark.engines)
+    async with standing(database, config) as plane:
         scene = SparkScene(plane)
         scene.spark, scene.dsn = spark, database
         spark.door.reset(scene.url)

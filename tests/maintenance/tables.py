@@ -15,12 +15,12 @@ from pyiceberg.transforms import IdentityTransform
 from pyiceberg.typedef import Record
 from pyiceberg.types import LongType, NestedField, StringType, TimestamptzType
 
-from penstock.maintenance.actions.context import Run
+from penstock.maintenance.actions.context import ActionContext
 from penstock.maintenance.actions.model import parse
 from penstock.maintenance.engines import embedded
 from penstock.maintenance.tables.content import ManifestReader
 from penstock.maintenance.tables.delete_file import write_deletes
-from penstock.maintenance.tables.replacement import carried, commit
+from penstock.maintenance.tables.replacement import commit, updated_totals
 from penstock.maintenance.tables.table_access import CatalogTableAccess
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Stand:
     name: tuple[str, str] = ("shop", "orders")
 
     @property
-    def lake(self) -> CatalogTableAccess:
+    def table_access(self) -> CatalogTableAccess:
         return CatalogTableAccess(self.catalog, self.name)
 
     @property
@@ -74,13 +74,13 @@ class Stand:
         return self.catalog.load_table(self.name)
 
     def create(
-        self, *, files: int = 6, each: int = 10, partitioned: bool = False, **properties: str
+        self, *, files: int = 6, rows: int = 10, partitioned: bool = False, **properties: str
     ) -> Stand:
         self.catalog.create_namespace_if_not_exists(self.name[0])
         spec = {"partition_spec": BY_DAY} if partitioned else {}
         self.catalog.create_table(self.name, SCHEMA, properties=properties, **spec)
         for n in range(files):
-            self.append(n * each, each)
+            self.append(n * rows, rows)
         return self
 
     def append(self, start: int, count: int) -> None:
@@ -92,38 +92,40 @@ class Stand:
         table.append(pa.Table.from_pylist([{"id": start}], schema=table.schema().as_arrow()))
 
     def ids(self, snapshot_id: int | None = None) -> list[int]:
-        found = (
+        ids = (
             self.table.scan(selected_fields=("id",), snapshot_id=snapshot_id)
             .to_arrow()["id"]
             .to_pylist()
         )
-        return sorted(found)
+        return sorted(ids)
 
     def all_rows(self) -> list[dict[str, object]]:
         return sorted(self.table.scan().to_arrow().to_pylist(), key=lambda row: row["id"])
 
     def delete(self, ids: Iterable[int]) -> None:
         """As a merge-on-read engine does: position deletes, one delete file for each data file."""
-        wanted, run = set(ids), Run(job_id=0, attempt=uuid4().hex)
+        targets, run = set(ids), ActionContext(job_id=0, attempt=uuid4().hex)
         table = self.table
 
         def build(draft, head):
-            made = []
+            manifests = []
             for entry in head.data:
                 with table.io.new_input(entry.data_file.file_path).open() as source:
-                    held = pa.parquet.read_table(source, columns=["id"])["id"].to_pylist()
-                if positions := [i for i, value in enumerate(held) if value in wanted]:
+                    row_ids = pa.parquet.read_table(source, columns=["id"])["id"].to_pylist()
+                if positions := [i for i, value in enumerate(row_ids) if value in targets]:
                     file = write_deletes(draft.table, run, entry.data_file, positions)
                     number = draft.table.metadata.next_sequence_number()
-                    made.append(
+                    manifests.append(
                         draft.manifest(
                             file.spec_id, ManifestContent.DELETES, [draft.added(file, number)]
                         )
                     )
             totals = head.snapshot.summary.additional_properties
-            return [*made, *head.manifests], carried(totals, {"total-delete-files": len(made)})
+            return [*manifests, *head.manifests], updated_totals(
+                totals, {"total-delete-files": len(manifests)}
+            )
 
-        commit(self.lake, run, ManifestReader(table.io), build)
+        commit(self.table_access, run, ManifestReader(table.io), build)
 
     def add_file(
         self,
@@ -158,21 +160,21 @@ class Stand:
 
         if self.table.current_snapshot() is None:
             self.table.append(self.table.schema().as_arrow().empty_table())
-        commit(self.lake, run, ManifestReader(self.table.io), build)
+        commit(self.table_access, run, ManifestReader(self.table.io), build)
         return path
 
     def run(
-        self, *actions: object, step: Callable[[str], None] = lambda _: None, **kept: object
+        self, *actions: object, step: Callable[[str], None] = lambda _: None, **options: object
     ) -> Outcome:
         [action] = parse(actions)
-        return embedded.execute(self.lake, self.attempt(step=step, **kept), action)
+        return embedded.execute(self.table_access, self.attempt(step=step, **options), action)
 
-    def plan(self, *actions: object, **kept: object) -> Outcome:
+    def plan(self, *actions: object, **options: object) -> Outcome:
         [action] = parse(actions)
-        return embedded.plan(self.lake, self.attempt(**kept), action)
+        return embedded.plan(self.table_access, self.attempt(**options), action)
 
-    def attempt(self, *, job_id: int = 7, **kept: object) -> Run:
-        return Run(job_id=job_id, attempt=uuid4().hex, **{"fenced": True, **kept})
+    def attempt(self, *, job_id: int = 7, **options: object) -> ActionContext:
+        return ActionContext(job_id=job_id, attempt=uuid4().hex, **{"fenced": True, **options})
 
     def operations(self) -> list[str]:
         return [s.summary.operation.value for s in self.table.metadata.snapshots]

@@ -164,7 +164,7 @@ def test_delete_files_are_merged_as_far_as_files_and_bytes_go(stand: Stand) -> N
 
 
 def test_delete_files_are_merged_partition_by_partition_while_there_is_time(stand: Stand) -> None:
-    stand.create(files=2, each=9, partitioned=True)
+    stand.create(files=2, rows=9, partitioned=True)
     stand.delete([0, 1, 2, 9, 10, 11])
     before = stand.ids()
     done = timed(stand, DELETES, 0, 10, 11)

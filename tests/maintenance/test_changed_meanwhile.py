@@ -50,7 +50,7 @@ def upgrade_to_version_three(stand: Stand) -> None:
 
 CHANGES = [
     pytest.param(upgrade_to_version_three, "version 3", id="version 3"),
-    pytest.param(with_property("flink.lock-owner", "me"), "holds this table", id="locked"),
+    pytest.param(with_property("flink.lock-owner", "me"), "has locked this table", id="locked"),
     pytest.param(with_property("penstock.maintenance.enabled", "false"), "owner", id="disabled"),
     pytest.param(with_property("encryption.key-id", "k"), "encrypted", id="encrypted"),
 ]
@@ -105,10 +105,10 @@ def test_between_plan_and_commit_the_action_is_refused_and_leaves_nothing(
 def test_the_commit_itself_asserts_it(stand: Stand, change: Callable[[Stand], None]) -> None:
     stand.create()
     table, allowed = stand.table, Allowed(Name.EXPIRE_SNAPSHOTS)
-    stand.lake.commit(table, (allowed,), ())
+    stand.table_access.commit(table, (allowed,), ())
     change(stand)
     with pytest.raises(CommitConflict):
-        stand.lake.commit(table, (allowed,), ())
+        stand.table_access.commit(table, (allowed,), ())
 
 
 def test_right_after_an_expiry_no_file_is_deleted_until_the_table_is_let_go(stand: Stand) -> None:
@@ -118,10 +118,10 @@ def test_right_after_an_expiry_no_file_is_deleted_until_the_table_is_let_go(stan
     step = once("expiry_committed", lambda: lock(stand))
     done = stand.run(KEEP_ONE, now=lambda: LATER, step=step)
     assert (done.status, done.expired_snapshots, done.deleted_files) == (Ended.PARTIAL, 6, 0)
-    assert "holds this table" in done.message
-    assert remove_leftovers(stand.lake, stand.attempt(now=lambda: LATER)) == 0
+    assert "has locked this table" in done.message
+    assert remove_leftovers(stand.table_access, stand.attempt(now=lambda: LATER)) == 0
     with_property("flink.lock-owner", "")(stand)
-    assert remove_leftovers(stand.lake, stand.attempt()) == 6 + 6 + 6
+    assert remove_leftovers(stand.table_access, stand.attempt()) == 6 + 6 + 6
     assert len(stand.ids()) == 60
 
 
@@ -134,7 +134,7 @@ def test_orphans_are_moved_until_the_table_is_locked(
     lock = with_property("flink.lock-owner", "me")
     done = stand.run(ORPHANS, step=once("orphans_moved", lambda: lock(stand)))
     assert (done.status, done.deleted_files) == (Ended.PARTIAL, 2)
-    assert "holds this table" in done.message
+    assert "has locked this table" in done.message
     assert sum(path.exists() for path in paths) == 3
 
 
@@ -162,7 +162,7 @@ def test_what_was_committed_before_is_in_the_result_of_a_compaction_that_is_refu
     lock = with_property("flink.lock-owner", "me")
     done = stand.run(COMPACT, step=once("committed", lambda: lock(stand)))
     assert (done.status, done.commits, done.added_files) == (Ended.PARTIAL, 1, 1)
-    assert "holds this table" in done.message
+    assert "has locked this table" in done.message
     assert len(done.snapshot_ids) == 1
     assert len(stand.ids()) == 60
 
@@ -188,7 +188,7 @@ def test_what_was_committed_before_is_in_the_result_of_manifests_that_are_refuse
     action = {"name": MANIFESTS, "max_seconds": 3600}
     done = stand.run(action, step=once("committed", lambda: lock(stand)))
     assert (done.status, done.commits, done.rewritten_files) == (Ended.PARTIAL, 1, 3)
-    assert "holds this table" in done.message
+    assert "has locked this table" in done.message
 
 
 @pytest.mark.parametrize("value", ["false", "no", "0"])

@@ -128,4 +128,4 @@ def test_a_shape_that_is_lost_when_it_is_written_is_never_committed(
     monkeypatch.setattr(group_writer._Part, "write", changed)
     outcome = stand.run(ALL)
     assert (outcome.status, stand.operations()) == (Ended.FAILED, ["append", "append"])
-    assert "content differs" in outcome.message
+    assert "differ from their inputs" in outcome.message

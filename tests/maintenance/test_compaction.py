@@ -97,9 +97,9 @@ def test_sorted_rows_come_in_their_order(stand: Stand) -> None:
     stand.create()
     before = stand.all_rows()
     done = stand.run({**COMPACT, "sort_order": "day, id desc"})
-    found = stand.table.scan().to_arrow()
+    rows = stand.table.scan().to_arrow()
     assert done.status is Ended.COMPLETED
-    assert list(zip(found["day"].to_pylist(), found["id"].to_pylist(), strict=True)) == sorted(
+    assert list(zip(rows["day"].to_pylist(), rows["id"].to_pylist(), strict=True)) == sorted(
         ((row["day"], row["id"]) for row in before), key=lambda r: (r[0], -r[1])
     )
     assert stand.all_rows() == before
@@ -120,7 +120,7 @@ def test_only_files_that_may_match_where_are_rewritten(stand: Stand) -> None:
 
 
 def test_large_output_is_cut_at_the_target_on_disk(stand: Stand) -> None:
-    stand.create(files=6, each=20_000)
+    stand.create(files=6, rows=20_000)
     size = sum(e.data_file.file_size_in_bytes for e in _data(stand))
     done = stand.run(
         {**COMPACT, "target_file_bytes": max(MB // 16, size // 3), "rewrite_all": True}
@@ -231,14 +231,14 @@ class Unsure:
     exact = False
 
     def __init__(self, stand: Stand, *, lands: bool) -> None:
-        self._lake = stand.lake
+        self._table_access = stand.table_access
         self._lands = lands
-        self.load = self._lake.load
-        self.neighbours = self._lake.neighbours
+        self.load = self._table_access.load
+        self.neighbors = self._table_access.neighbors
 
     def commit(self, *asked) -> None:
         if self._lands:
-            self._lake.commit(*asked)
+            self._table_access.commit(*asked)
         raise ConnectionError("no answer")
 
 

@@ -75,15 +75,15 @@ def planned(
     snapshot = table.current_snapshot()
     assert snapshot is not None
     data = tuple(entry(size, n, day=day) for n, size in enumerate(sizes))
-    data = tuple(_by(each, snapshot.snapshot_id) for each in data)
+    data = tuple(_by(entry, snapshot.snapshot_id) for entry in data)
     content = replace(ManifestReader(table.io).content(snapshot), data=data, deletes=())
     [action] = parse([{"name": "rewrite_data_files", **options}])
     return plan_compaction(table, content, action, now_ms=now_ms)
 
 
-def _by(made: ManifestEntry, snapshot_id: int) -> ManifestEntry:
-    made.snapshot_id = snapshot_id
-    return made
+def _by(entry: ManifestEntry, snapshot_id: int) -> ManifestEntry:
+    entry.snapshot_id = snapshot_id
+    return entry
 
 
 def files(plan: CompactionPlan) -> int:
@@ -135,9 +135,9 @@ def test_what_a_plan_makes_is_not_taken_by_the_next_one(
         if not plan.groups:
             return
         left = [size for n, size in enumerate(sizes) if f"file:///x/{n}.parquet" not in plan.files]
-        made = [size for rewritten in plan.groups for size in outputs(rewritten)]
-        assert len(left) + len(made) < len(sizes) or max(sizes) > 1.8 * TARGET, sizes
-        sizes = [*left, *made]
+        new_sizes = [size for rewritten in plan.groups for size in outputs(rewritten)]
+        assert len(left) + len(new_sizes) < len(sizes) or max(sizes) > 1.8 * TARGET, sizes
+        sizes = [*left, *new_sizes]
     raise AssertionError(f"it never ends: {sizes}")
 
 
@@ -216,13 +216,13 @@ def test_a_killed_attempts_metadata_in_any_metastore_is_found_by_its_name(tmp_pa
     left = Path(stand.table.metadata_location.removeprefix("file://"))
     orphan = left.with_name(f"00099-killed.{run.mark}.metadata.json")
     orphan.write_bytes(left.read_bytes())
-    assert remove_leftovers(stand.lake, stand.attempt()) == 0, "a day has not passed"
-    assert remove_leftovers(stand.lake, stand.attempt(now=lambda: LATER)) == 1
+    assert remove_leftovers(stand.table_access, stand.attempt()) == 0, "a day has not passed"
+    assert remove_leftovers(stand.table_access, stand.attempt(now=lambda: LATER)) == 1
     assert left.exists()
     assert not orphan.exists()
     assert stand.ids() == list(range(60))
-    for each in (catalog, stand.catalog):
-        each.close()
+    for opened in (catalog, stand.catalog):
+        opened.close()
 
 
 @pytest.mark.parametrize("kind", [kind for kind in TYPES if kind not in ("sql", "rest")])
@@ -264,7 +264,7 @@ def test_files_of_a_partition_that_is_called_like_an_attempt_are_not_leftovers(
     folder = Path(stand.table.location().removeprefix("file://"), "data", "penstock-1-day=d9")
     folder.mkdir()
     (folder / "new.parquet").write_bytes(b"x")
-    assert remove_leftovers(stand.lake, stand.attempt(now=lambda: LATER)) == 0
+    assert remove_leftovers(stand.table_access, stand.attempt(now=lambda: LATER)) == 0
     assert (folder / "new.parquet").exists()
 
 

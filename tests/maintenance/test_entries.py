@@ -19,7 +19,7 @@ from penstock.maintenance.actions.model import Ended
 from penstock.maintenance.tables.content import ManifestReader
 from penstock.maintenance.tables.delete_file import write_positions
 from penstock.maintenance.tables.replacement import commit
-from penstock.maintenance.tables.snapshot_draft import kept
+from penstock.maintenance.tables.snapshot_draft import existing_entry
 from tests.maintenance.tables import COMPACT, Stand, once, rows
 
 if TYPE_CHECKING:
@@ -88,10 +88,10 @@ def delete_at(
         near = under or data[next(iter(positions))]
         file = write_positions(draft.table, run, near, pa.table(columns))
         entry = draft.added(file, draft.table.metadata.next_sequence_number())
-        made = draft.manifest(file.spec_id, ManifestContent.DELETES, [entry])
-        return [made, *head.manifests], {}
+        manifest = draft.manifest(file.spec_id, ManifestContent.DELETES, [entry])
+        return [manifest, *head.manifests], {}
 
-    commit(stand.lake, run, ManifestReader(stand.table.io), build)
+    commit(stand.table_access, run, ManifestReader(stand.table.io), build)
 
 
 def remove(stand: Stand, paths: Collection[str]) -> None:
@@ -106,12 +106,13 @@ def remove(stand: Stand, paths: Collection[str]) -> None:
                 manifests.append(manifest)
                 continue
             changed = [
-                draft.deleted(e) if e.data_file.file_path in paths else kept(e) for e in entries
+                draft.deleted(e) if e.data_file.file_path in paths else existing_entry(e)
+                for e in entries
             ]
             manifests.append(draft.manifest(manifest.partition_spec_id, manifest.content, changed))
         return manifests, {}
 
-    commit(stand.lake, stand.attempt(), reader, build)
+    commit(stand.table_access, stand.attempt(), reader, build)
 
 
 def register_deletes_again(stand: Stand) -> None:
@@ -122,7 +123,7 @@ def register_deletes_again(stand: Stand) -> None:
         again = [draft.added(entry.data_file, number) for entry in head.deletes]
         return [draft.manifest(0, ManifestContent.DELETES, again), *head.manifests], {}
 
-    commit(stand.lake, stand.attempt(), ManifestReader(stand.table.io), build)
+    commit(stand.table_access, stand.attempt(), ManifestReader(stand.table.io), build)
 
 
 def test_a_merged_delete_file_has_no_rows_of_a_file_that_was_added_again(stand: Stand) -> None:
@@ -214,7 +215,7 @@ def test_a_file_that_is_added_a_second_time_meanwhile_is_not_replaced(
     paths = added_files(stand, 3)
     done = stand.run(ALL, step=once(step, lambda: add_again(stand, paths[0])))
     assert (done.status, done.skipped["conflict"]) == (Ended.ABANDONED, 3)
-    assert "added a second time" in done.message
+    assert "a second time" in done.message
     assert stand.ids() == sorted([*range(30), *range(10)])
 
 

@@ -65,9 +65,9 @@ def test_what_a_tag_or_a_branch_names_is_kept_and_readable(stand: Stand) -> None
         change.create_tag(tagged, "audit").create_branch(branched, "trial")
     stand.run(COMPACT)
     done = stand.run(KEEP_ONE, now=lambda: LATER)
-    kept = {s.snapshot_id for s in stand.table.metadata.snapshots}
+    remaining = {s.snapshot_id for s in stand.table.metadata.snapshots}
     assert done.status is Ended.COMPLETED
-    assert {tagged, branched} <= kept
+    assert {tagged, branched} <= remaining
     assert (len(stand.ids(tagged)), len(stand.ids(branched)), len(stand.ids())) == (20, 40, 60)
 
 
@@ -122,10 +122,10 @@ def test_without_garbage_collection_nothing_is_deleted(stand: Stand) -> None:
 
 def test_five_days_are_the_default_age(stand: Stand) -> None:
     stand.create()
-    made = stand.table.metadata.snapshots[0].timestamp_ms / 1000
+    created = stand.table.metadata.snapshots[0].timestamp_ms / 1000
     from datetime import UTC, datetime
 
-    first = datetime.fromtimestamp(made, UTC)
+    first = datetime.fromtimestamp(created, UTC)
     assert (
         stand.plan("expire_snapshots", now=lambda: first + timedelta(days=4.99)).expired_snapshots
         == 0

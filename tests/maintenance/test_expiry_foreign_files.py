@@ -92,9 +92,12 @@ def test_the_job_after_a_killed_one_leaves_them_too(stand: Stand) -> None:
     with pytest.raises(Killed):
         expire(borrower, step=once("expiry_committed", die))
     assert len(records(borrower)) == 1
-    lake = borrower.lake
-    lake.exact = True
-    assert remove_leftovers(lake, borrower.attempt(job_id=9, now=lambda: datetime.now(UTC))) == 2
+    table_access = borrower.table_access
+    table_access.exact = True
+    assert (
+        remove_leftovers(table_access, borrower.attempt(job_id=9, now=lambda: datetime.now(UTC)))
+        == 2
+    )
     assert records(borrower) == []
     assert stand.all_rows() == before
 
@@ -139,19 +142,19 @@ def test_a_table_registered_twice_after_the_commit_keeps_the_files_and_the_recor
         expire(stand, step=once("expiry_committed", die))
     twin_of(stand)
     files = all_files(stand)
-    lake = stand.lake
-    lake.exact = True
-    assert remove_leftovers(lake, stand.attempt(job_id=9)) == 0
+    table_access = stand.table_access
+    table_access.exact = True
+    assert remove_leftovers(table_access, stand.attempt(job_id=9)) == 0
     assert all_files(stand) == files
 
 
 def test_engines_elsewhere_are_not_asked_to_expire_a_table_registered_twice(stand: Stand) -> None:
     stand.create(files=1)
     [action] = parse([KEEP_ONE])
-    check_elsewhere(stand.lake, stand.table, action)
+    check_elsewhere(stand.table_access, stand.table, action)
     twin_of(stand)
     with pytest.raises(Refused, match=r"shared with shop\.twin"):
-        check_elsewhere(stand.lake, stand.table, action)
+        check_elsewhere(stand.table_access, stand.table, action)
 
 
 def test_the_folders_that_properties_name_are_the_tables_own(stand: Stand, tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 KEEP_ONE = {"name": "expire_snapshots", "older_than_seconds": 0, "retain_last": 1}
 
 
-def pointer_lake(stand: Stand) -> FencedTableAccess:
+def fenced_table_access(stand: Stand) -> FencedTableAccess:
     """As a worker has a table of our own catalog."""
     pointer = [stand.table.metadata_location]
 
@@ -41,7 +41,7 @@ def pointer_lake(stand: Stand) -> FencedTableAccess:
         current=lambda: pointer[0],
         swap=swap,
         others=list,
-        run=stand.attempt(),
+        context=stand.attempt(),
     )
 
 
@@ -61,12 +61,14 @@ def logged(table: Table) -> list[int]:
 @pytest.mark.parametrize("tag", [0, 1])
 def test_nothing_is_logged_before_a_gap(stand: Stand, access: str, tag: int) -> None:
     ids = with_a_tag(stand, tag)
-    lake: TableAccess = stand.lake if access == "catalog" else pointer_lake(stand)
+    table_access: TableAccess = (
+        stand.table_access if access == "catalog" else fenced_table_access(stand)
+    )
     times = [snapshot.timestamp_ms for snapshot in stand.table.metadata.snapshots]
     [action] = parse([KEEP_ONE])
-    done = embedded.execute(lake, stand.attempt(now=lambda: LATER), action)
+    done = embedded.execute(table_access, stand.attempt(now=lambda: LATER), action)
     assert (done.status, done.expired_snapshots) == (Ended.COMPLETED, 2)
-    table = lake.load()
+    table = table_access.load()
     assert logged(table) == [ids[3]]
     assert table.snapshot_as_of_timestamp(times[3] - 1) is None
     assert len(stand.ids(ids[tag])) == 10 * (tag + 1)

@@ -90,10 +90,10 @@ def test_forbidden_between_plan_and_commit_nothing_is_expired(stand: Stand, step
 def test_the_commit_itself_asserts_it(stand: Stand) -> None:
     stand.create()
     table = stand.table
-    stand.lake.commit(table, (Collectable(),), ())
+    stand.table_access.commit(table, (Collectable(),), ())
     forbid(stand)()
     with pytest.raises(CommitConflict, match=r"gc\.enabled"):
-        stand.lake.commit(table, (Collectable(),), ())
+        stand.table_access.commit(table, (Collectable(),), ())
 
 
 def test_forbidden_right_after_the_commit_no_file_is_deleted(stand: Stand) -> None:
@@ -104,9 +104,9 @@ def test_forbidden_right_after_the_commit_no_file_is_deleted(stand: Stand) -> No
     assert (done.status, done.expired_snapshots, done.deleted_files) == (Ended.PARTIAL, 6, 0)
     assert "gc.enabled" in done.message
     assert data_files(stand) == before
-    lake = stand.lake
-    lake.exact = True
-    assert remove_leftovers(lake, stand.attempt(now=lambda: LATER)) == 0
+    table_access = stand.table_access
+    table_access.exact = True
+    assert remove_leftovers(table_access, stand.attempt(now=lambda: LATER)) == 0
     assert data_files(stand) == before, "not by the next job either"
 
 
@@ -116,7 +116,7 @@ def test_what_was_forbidden_and_is_allowed_again_is_finished_by_the_next_job(sta
     stand.run(KEEP_ONE, now=lambda: LATER, step=once("expiry_committed", forbid(stand)))
     with stand.table.transaction() as transaction:
         transaction.set_properties({"gc.enabled": "true"})
-    assert remove_leftovers(stand.lake, stand.attempt()) == 6 + 6 + 6
+    assert remove_leftovers(stand.table_access, stand.attempt()) == 6 + 6 + 6
     assert len(list(folder_of(stand).rglob("*.parquet"))) == 1
     assert len(stand.ids()) == 60
 
@@ -166,7 +166,7 @@ def test_what_a_killed_attempt_wrote_stays_while_it_is_forbidden(stand: Stand) -
     path = folder_of(stand) / "data" / "penstock-3-dead" / "00001.parquet"
     path.parent.mkdir()
     path.write_bytes(b"x")
-    lake = stand.lake
-    lake.exact = True
-    assert remove_leftovers(lake, stand.attempt(now=lambda: LATER)) == 0
+    table_access = stand.table_access
+    table_access.exact = True
+    assert remove_leftovers(table_access, stand.attempt(now=lambda: LATER)) == 0
     assert path.exists()

@@ -205,12 +205,12 @@ def test_only_what_can_be_cured_weighs() -> None:
 
 
 def test_actions_come_in_their_order_whatever_is_asked_and_options_have_limits() -> None:
-    given = [
+    requested = [
         "remove_orphan_files",
         {"name": "rewrite_data_files", "max_files": 1},
         "expire_snapshots",
     ]
-    assert [a.name for a in parse(given)] == [
+    assert [a.name for a in parse(requested)] == [
         "expire_snapshots",
         "rewrite_data_files",
         "remove_orphan_files",

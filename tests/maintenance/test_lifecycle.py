@@ -83,11 +83,11 @@ async def clock(database: str) -> AsyncIterator[Clock]:
 
 @pytest.fixture
 async def scene(database: str, tmp_path: Path) -> AsyncIterator[Scene]:
-    told = settings(tmp_path, catalogs={"lake": {"warehouse": (tmp_path / "warehouse").as_uri()}})
-    async with standing(database, told) as plane:
-        made = Scene(plane)
-        await asyncio.to_thread(made.table.create)
-        yield made
+    config = settings(tmp_path, catalogs={"lake": {"warehouse": (tmp_path / "warehouse").as_uri()}})
+    async with standing(database, config) as plane:
+        scene = Scene(plane)
+        await asyncio.to_thread(scene.table.create)
+        yield scene
 
 
 class Zygote:
@@ -104,8 +104,8 @@ class Zygote:
         while True:
             line = await asyncio.wait_for(self._process.stdout.readline(), 60)
             assert line, f"the victim's parent is gone before it said {word}"
-            if line.startswith(b"{") and word in (said := json.loads(line)):
-                return said[word]
+            if line.startswith(b"{") and word in (message := json.loads(line)):
+                return message[word]
 
 
 @asynccontextmanager
@@ -125,7 +125,7 @@ async def zygote() -> AsyncIterator[Zygote]:
 
 
 def litter(table: Stand) -> None:
-    """Small files, a deleted row, old snapshots and an old orphan: something for each action to do."""
+    """Give each action work: small files, a deleted row, old snapshots and an old orphan."""
     start = max(table.ids()) + 1
     for n in range(2):
         table.append(start + n * 10, 10)
@@ -143,15 +143,15 @@ async def test_a_worker_does_all_actions_in_their_order_and_tells_of_each(scene:
     async with scene.working():
         view = await scene.over(job_id)
     assert view.status is Status.SUCCEEDED
-    told = await scene.kept.desk.store.actions(job_id)
-    assert [(a["action"], a["status"]) for a in told] == [
+    actions = await scene.kept.desk.store.actions(job_id)
+    assert [(a["action"], a["status"]) for a in actions] == [
         ("expire_snapshots", "completed"),
         ("rewrite_data_files", "completed"),
         ("rewrite_position_delete_files", "completed"),
         ("rewrite_manifests", "completed"),
         ("remove_orphan_files", "completed"),
     ]
-    after = told[-1]["result"]["after"]
+    after = actions[-1]["result"]["after"]
     assert (after["files"], after["delete_files"], after["manifests"]) == (1, 0, 1)
     assert await asyncio.to_thread(scene.table.all_rows) == before
     assert await scene.submit()
@@ -167,8 +167,8 @@ async def test_a_dry_run_is_a_job_that_changes_nothing(scene: Scene) -> None:
     job_id = await scene.kept.desk.submit(order, actor="me")
     async with scene.working():
         await scene.over(job_id)
-    [told] = await scene.kept.desk.store.actions(job_id)
-    assert (told["status"], len(told["result"]["files"])) == ("planned", 6)
+    [action] = await scene.kept.desk.store.actions(job_id)
+    assert (action["status"], len(action["result"]["files"])) == ("planned", 6)
     assert await asyncio.to_thread(scene.table.operations) == ["append"] * 6
 
 
@@ -207,7 +207,7 @@ async def test_a_cancelled_job_commits_nothing_and_frees_the_table_at_once(
     assert await scene.kept.desk.store.actions(job_id) == []
 
 
-async def test_killed_at_every_step_the_table_reads_the_same_and_whoever_starts_in_its_place_ends_the_job(
+async def test_killed_at_every_step_the_table_is_unchanged_and_the_next_attempt_ends_the_job(
     scene: Scene,
 ) -> None:
     """Under the same name: nobody waits for a lease. What had ended is not done again."""
@@ -228,8 +228,8 @@ async def test_killed_at_every_step_the_table_reads_the_same_and_whoever_starts_
             assert [a.how for a in view.attempts] == ["lapsed", "succeeded"], step
             assert view.result["ended_by_earlier_attempts"] == [a["action"] for a in ended], step
             assert set(view.result["actions"].values()) <= {"completed", "nothing_to_do"}, step
-            told = await scene.kept.desk.store.actions(job_id)
-            assert [a["action"] for a in told] == list(ORDER), f"{step}: each is done once"
+            actions = await scene.kept.desk.store.actions(job_id)
+            assert [a["action"] for a in actions] == list(ORDER), f"{step}: each is done once"
             assert await asyncio.to_thread(table.all_rows) == before, step
             assert await asyncio.to_thread(unnamed_files_of_ours, table) == [], step
 

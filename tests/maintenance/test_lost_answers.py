@@ -49,16 +49,16 @@ class LosingAnswers:
     def run(self, action: object) -> Outcome:
         run = self.stand.attempt(now=lambda: LATER)
         [parsed] = parse([action])
-        return embedded.execute(self.lake(run), run, parsed)
+        return embedded.execute(self.table_access(run), run, parsed)
 
-    def lake(self, run) -> FencedTableAccess:
+    def table_access(self, run) -> FencedTableAccess:
         return FencedTableAccess(
             self.stand.name,
             properties=dict(self.stand.catalog.properties),
             current=self.pointer,
             swap=self.swap,
             others=list,
-            run=run,
+            context=run,
         )
 
     def pointer(self) -> str:
@@ -85,10 +85,10 @@ def test_a_commit_stands_that_somebody_else_built_on(stand: Stand, action: objec
     stand.create()
     stand.delete([3, 14])
     before = stand.ids()
-    lake = LosingAnswers(stand, lambda: stand.append(1000, 5))
-    done = lake.run(action)
+    table_access = LosingAnswers(stand, lambda: stand.append(1000, 5))
+    done = table_access.run(action)
     assert (done.status, done.commits) == (Ended.COMPLETED, 1), done.message
-    assert lake.repeated == [True]
+    assert table_access.repeated == [True]
     assert stand.ids() == [*before, *range(1000, 1005)]
     for snapshot in stand.table.metadata.snapshots:
         stand.ids(snapshot.snapshot_id)
@@ -118,32 +118,32 @@ def test_a_job_that_is_lost_before_the_answer_deletes_nothing_live(
     def lose_the_job() -> None:
         raise StaleAttempt("This attempt does not hold the job any more.")
 
-    lake = LosingAnswers(stand, lose_the_job)
+    table_access = LosingAnswers(stand, lose_the_job)
     with pytest.raises(StaleAttempt):
-        lake.run(action)
-    assert (lake.repeated, stand.ids()) == ([True], before)
+        table_access.run(action)
+    assert (table_access.repeated, stand.ids()) == ([True], before)
     run = stand.attempt(job_id=8, now=lambda: LATER)
-    remove_leftovers(lake.lake(run), run)
+    remove_leftovers(table_access.table_access(run), run)
     assert stand.ids() == before
 
 
 def test_what_a_lost_job_did_not_commit_is_removed_by_the_next(stand: Stand) -> None:
     stand.create()
     before = stand.ids()
-    lake = LosingAnswers(stand, lambda: None)
+    table_access = LosingAnswers(stand, lambda: None)
 
     def refuse(_old: str, _new: str) -> bool:
         raise StaleAttempt("This attempt does not hold the job any more.")
 
     run = stand.attempt(now=lambda: LATER)
-    refused = lake.lake(run)
+    refused = table_access.table_access(run)
     refused._swap = refuse
     [action] = parse([COMPACT])
     with pytest.raises(StaleAttempt):
         embedded.execute(refused, run, action)
     run = stand.attempt(job_id=8, now=lambda: LATER)
     # One data file, two manifests, the manifest list and the metadata.
-    assert remove_leftovers(lake.lake(run), run) == 5
+    assert remove_leftovers(table_access.table_access(run), run) == 5
     assert stand.ids() == before
 
 

@@ -69,7 +69,7 @@ def age_all(*folders: Path) -> None:
             os.utime(path, (0, 0))
 
 
-def pointer_lake(stand: Stand) -> FencedTableAccess:
+def fenced_table_access(stand: Stand) -> FencedTableAccess:
     """As the worker has it: the pointers come from somebody else."""
 
     def others() -> list[TablePointer]:
@@ -89,7 +89,7 @@ def pointer_lake(stand: Stand) -> FencedTableAccess:
         current=lambda: stand.table.metadata_location,
         swap=lambda _old, _new: False,
         others=others,
-        run=stand.attempt(),
+        context=stand.attempt(),
     )
 
 
@@ -98,15 +98,15 @@ def access(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def lake_of(stand: Stand, access: str) -> TableAccess:
-    return stand.lake if access == "catalog" else pointer_lake(stand)
+def table_access_of(stand: Stand, access: str) -> TableAccess:
+    return stand.table_access if access == "catalog" else fenced_table_access(stand)
 
 
 def orphans(stand: Stand, access: str, **run: object) -> Outcome:
     from penstock.maintenance.engines import embedded
 
     [action] = parse([ORPHANS])
-    return embedded.execute(lake_of(stand, access), stand.attempt(**run), action)
+    return embedded.execute(table_access_of(stand, access), stand.attempt(**run), action)
 
 
 @pytest.mark.parametrize(
@@ -282,11 +282,13 @@ def test_what_the_control_plane_knows_of_other_catalogs_counts(stand: Stand) -> 
         (lost, Ended.REFUSED),
         (away, Ended.NOTHING_TO_DO),
     ):
-        lake = CatalogTableAccess(stand.catalog, stand.name, elsewhere=lambda p=pointer: [p])
+        table_access = CatalogTableAccess(
+            stand.catalog, stand.name, elsewhere=lambda p=pointer: [p]
+        )
         from penstock.maintenance.engines import embedded
 
         [action] = parse([ORPHANS])
-        done = embedded.execute(lake, stand.attempt(), action)
+        done = embedded.execute(table_access, stand.attempt(), action)
         assert (done.status, pointer.name in done.message) == (status, status is Ended.REFUSED)
 
 
@@ -315,9 +317,9 @@ def test_a_table_that_took_the_name_of_a_renamed_one_does_not_delete_its_files(
     renamed = Stand(stand.catalog, ("shop", "renamed"))
     stand.create()
     age_all(folder_of(stand))
-    lake = lake_of(stand, access)
-    lake.exact = True
-    assert remove_leftovers(lake, stand.attempt(now=lambda: LATER)) == 0
+    table_access = table_access_of(stand, access)
+    table_access.exact = True
+    assert remove_leftovers(table_access, stand.attempt(now=lambda: LATER)) == 0
     assert orphans(stand, access).status is Ended.REFUSED
     assert (len(renamed.ids()), len(stand.ids())) == (60, 60)
 
@@ -330,9 +332,9 @@ def test_two_tables_that_write_to_one_data_path_do_not_take_each_others_files(
     stand.create(**one_path)
     other = beside(stand, "a", "b", "other", files=6, **one_path)
     other.run(COMPACT)
-    lake = stand.lake
-    lake.exact = True
-    assert remove_leftovers(lake, stand.attempt(now=lambda: LATER)) == 0
+    table_access = stand.table_access
+    table_access.exact = True
+    assert remove_leftovers(table_access, stand.attempt(now=lambda: LATER)) == 0
     assert len(other.ids()) == 60
 
 
@@ -342,14 +344,14 @@ def test_a_remote_engine_is_not_asked_where_the_embedded_one_refuses(
 ) -> None:
     stand.create()
     [action] = parse([ORPHANS])
-    check_elsewhere(stand.lake, stand.table, action)
+    check_elsewhere(stand.table_access, stand.table, action)
     with another_catalog(tmp_path, "unknown", "other.db") as unknown:
         beside(Stand(unknown), "a", "inner", location=inside(stand, "inner"))
         with pytest.raises(Refused, match="inner/metadata"):
-            check_elsewhere(stand.lake, stand.table, action)
+            check_elsewhere(stand.table_access, stand.table, action)
     beside(stand, "deep", "er", "nested", location=inside(stand, "nested"))
     with pytest.raises(Refused, match=r"deep\.er\.nested"):
-        check_elsewhere(stand.lake, stand.table, action)
+        check_elsewhere(stand.table_access, stand.table, action)
 
 
 def test_all_namespaces_and_tables_are_listed_once(stand: Stand) -> None:

@@ -119,6 +119,6 @@ def test_a_storage_that_may_not_be_read_is_told_without_the_secret(far: Stand) -
     far.create(files=1)
     stranger = opened_with(far, {"s3.secret-access-key": "wrong-and-secret"})
     with pytest.raises(CatalogUnavailable, match=r"shop\.orders .*ACCESS_DENIED") as raised:
-        stranger.lake.load()
+        stranger.table_access.load()
     assert "wrong-and-secret" not in raised.value.message
     stranger.catalog.close()

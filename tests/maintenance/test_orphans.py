@@ -133,10 +133,10 @@ def test_what_a_killed_attempt_left_is_removed_when_it_cannot_come_back(stand: S
     manifest = junk(
         stand, "metadata/penstock-3-xdead-m-1.avro", at=datetime.now(UTC) - timedelta(minutes=1)
     )
-    assert remove_leftovers(stand.lake, stand.attempt(job_id=9)) == 0
-    lake = stand.lake
-    lake.exact = True
-    assert remove_leftovers(lake, stand.attempt(job_id=9)) == 2
+    assert remove_leftovers(stand.table_access, stand.attempt(job_id=9)) == 0
+    table_access = stand.table_access
+    table_access.exact = True
+    assert remove_leftovers(table_access, stand.attempt(job_id=9)) == 2
     assert not mine.exists()
     assert not manifest.exists()
     assert len(stand.ids()) == 60
@@ -148,16 +148,16 @@ def test_files_of_an_attempt_that_may_be_alive_elsewhere_stay_a_day(
 ) -> None:
     """The table was in another catalog too, under another lock: its files went and it committed."""
     stand.create()
-    lake, removed = stand.lake, []
-    lake.exact = True
+    table_access, removed = stand.table_access, []
+    table_access.exact = True
     here = stand.attempt(job_id=9)
-    tidy = once(step, lambda: removed.append(remove_leftovers(lake, here)))
+    tidy = once(step, lambda: removed.append(remove_leftovers(table_access, here)))
     done = stand.run(COMPACT, step=tidy, fenced=False)
     assert (done.status, removed) == (Ended.COMPLETED, [0])
     assert len(stand.ids()) == 60
     junk(stand, "data/penstock-3-dead/00001.parquet", at=datetime.now(UTC) - timedelta(hours=23))
     old = junk(stand, "data/penstock-3-dead/2.parquet", at=datetime.now(UTC) - timedelta(hours=25))
-    assert remove_leftovers(lake, here) == 1
+    assert remove_leftovers(table_access, here) == 1
     assert not old.exists()
 
 
@@ -196,9 +196,9 @@ def test_metadata_of_a_killed_attempt_goes_and_what_may_have_been_current_stays_
         stand, f"metadata/00000-{uuid}.penstockx1c.metadata.json", at=begins - timedelta(hours=25)
     )
     foreign = junk(stand, f"metadata/00010-{uuid}.metadata.json")
-    lake = stand.lake
-    lake.exact = True
-    assert remove_leftovers(lake, stand.attempt()) == 2
+    table_access = stand.table_access
+    table_access.exact = True
+    assert remove_leftovers(table_access, stand.attempt()) == 2
     assert [path.exists() for path in (killed, before, long_before, foreign)] == [
         False,
         True,
@@ -217,7 +217,7 @@ def test_a_file_that_was_added_from_the_trash_is_not_purged(stand: Stand) -> Non
     stand.table.add_files([restored.as_uri()])
     before = stand.ids()
     done = stand.run("remove_orphan_files", now=lambda: datetime.now(UTC) + timedelta(days=10))
-    assert (done.status, "1 older ones are purged" in done.message) == (Ended.COMPLETED, True)
+    assert (done.status, "1 older files were purged" in done.message) == (Ended.COMPLETED, True)
     assert (restored.exists(), forgotten.exists()) == (True, False)
     assert stand.ids() == before
 

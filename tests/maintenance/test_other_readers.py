@@ -77,9 +77,9 @@ def maintained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Stand]
 def test_another_implementation_reads_every_row_of_every_maintained_table(
     maintained: list[Stand], reader: Reader
 ) -> None:
-    found = reader.read([stand.table.metadata_location for stand in maintained])
-    assert [len(rows) for rows in found] == [58, 55, 60, 61]
-    for stand, rows in zip(maintained, found, strict=True):
+    tables = reader.read([stand.table.metadata_location for stand in maintained])
+    assert [len(rows) for rows in tables] == [58, 55, 60, 61]
+    for stand, rows in zip(maintained, tables, strict=True):
         assert rows == [
             [r["id"], r["day"], r["note"], _micros(r["at"])] for r in stand.all_rows()
         ], stand.name

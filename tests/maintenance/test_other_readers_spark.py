@@ -27,8 +27,8 @@ pytestmark = pytest.mark.xdist_group("spark")
 
 @pytest.fixture
 async def scene(database: str, tmp_path: Path, spark: Spark) -> AsyncIterator[SparkScene]:
-    async with spark_scene(database, tmp_path, spark) as made:
-        yield made
+    async with spark_scene(database, tmp_path, spark) as scene:
+        yield scene
 
 
 def merge_deletes(table: Stand) -> None:

@@ -63,9 +63,11 @@ def killed_at(stand: Stand, step: str | Callable[[str], None]) -> None:
 
 
 def next_job(stand: Stand, *, exact: bool = True, now: datetime | None = None) -> int:
-    lake = stand.lake
-    lake.exact = exact
-    return remove_leftovers(lake, stand.attempt(job_id=9, now=lambda: now or datetime.now(UTC)))
+    table_access = stand.table_access
+    table_access.exact = exact
+    return remove_leftovers(
+        table_access, stand.attempt(job_id=9, now=lambda: now or datetime.now(UTC))
+    )
 
 
 @pytest.fixture
@@ -106,7 +108,7 @@ def test_killed_again_and_again_it_is_finished_in_the_end(
                 raise Killed
 
         with pytest.raises(Killed):
-            remove_leftovers(compacted.lake, compacted.attempt(check=check))
+            remove_leftovers(compacted.table_access, compacted.attempt(check=check))
         left.append(len(unnamed(compacted)))
     assert left == [18, 15, 10, 1]
     assert next_job(compacted) == 1

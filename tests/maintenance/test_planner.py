@@ -123,10 +123,10 @@ async def scene(
     }
     connection = await asyncpg.connect(database)
     async with standing(database, settings(tmp_path, catalogs={"lake": catalog})) as plane:
-        made = Scene(plane, Clock(connection))
-        monkeypatch.setattr(made.kept.desk, "_clock", made.time)
-        monkeypatch.setattr(made.kept.planner, "_clock", made.time)
-        yield made
+        scene = Scene(plane, Clock(connection))
+        monkeypatch.setattr(scene.kept.desk, "_clock", scene.time)
+        monkeypatch.setattr(scene.kept.planner, "_clock", scene.time)
+        yield scene
     await connection.close()
 
 
@@ -153,9 +153,13 @@ async def test_a_table_is_not_unwell_for_what_its_maintenance_would_leave_alone(
     assert facts.bytes is not None
     assert facts.bytes > 32 * 1024 * 1024, "a tiny table would be healthy in any case"
     assert (health.score, health.actions, health.gain.files) == (100, (), 0)
-    [told] = [issue for issue in health.issues if issue.code == "small_files"]
-    assert (told.points, told.severity, told.evidence["rewritten_files"]) == (0, "info", 0)
-    assert "too few in any one place" in told.message
+    [small_files] = [issue for issue in health.issues if issue.code == "small_files"]
+    assert (small_files.points, small_files.severity, small_files.evidence["rewritten_files"]) == (
+        0,
+        "info",
+        0,
+    )
+    assert "too few in any one partition" in small_files.message
     [outcome] = await spread.kept.desk.plan(spread.name, parse(["rewrite_data_files"]))
     assert (outcome.status, outcome.skipped["too_few_files"]) == (
         "nothing_to_do",
@@ -333,8 +337,10 @@ _FILL = """
 INSERT INTO penstock.maintenance_job (job_id, catalog, db, table_name, policy, snapshot_id)
   SELECT i, 'lake', 'shop', 'orders' || i % 50, 'all', 1 FROM generate_series(1, 20000) i;
 INSERT INTO penstock.maintenance_action (job_id, attempt_id, action, status, result)
-  SELECT i, gen_random_uuid(), 'rewrite_data_files', 'completed', '{}' FROM generate_series(1, 20000) i;
-INSERT INTO penstock.outcome (job_id, attempt_no, status) SELECT i, 1, 10 FROM generate_series(1, 20000) i;
+  SELECT i, gen_random_uuid(), 'rewrite_data_files', 'completed', '{}'
+  FROM generate_series(1, 20000) i;
+INSERT INTO penstock.outcome (job_id, attempt_no, status)
+  SELECT i, 1, 10 FROM generate_series(1, 20000) i;
 """
 
 

@@ -22,13 +22,13 @@ def at(hour: int, minute: int = 0) -> datetime:
 def test_a_window_begins_with_its_first_minute_and_ends_before_its_last(
     window: tuple[str, str], zone: str, inside: list[datetime], outside: list[datetime]
 ) -> None:
-    given = {
+    definition = {
         "name": "x",
         "pattern": "*",
         "window": {"from": window[0], "to": window[1]},
         "zone": zone,
     }
-    policy = read(given)
+    policy = read(definition)
     assert [policy.open_at(now) for now in inside] == [True] * len(inside)
     assert [policy.open_at(now) for now in outside] == [False] * len(outside)
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 SMALL_TARGET = MB // 16
 
 
-def scattered(stand: Stand, *, files: int = 6, each: int = 10_000) -> Stand:
+def scattered(stand: Stand, *, files: int = 6, rows: int = 10_000) -> Stand:
     """Every file holds values from everywhere in both columns."""
     schema = Schema(
         NestedField(1, "x", LongType(), required=False),
@@ -45,16 +45,16 @@ def scattered(stand: Stand, *, files: int = 6, each: int = 10_000) -> Stand:
     stand.catalog.create_table(stand.name, schema)
     rng = random.Random(7)
     for _ in range(files):
-        numbers = [rng.randrange(1_000_000) if rng.random() > 0.01 else None for _ in range(each)]
-        texts = [f"user-{rng.randrange(1_000_000):07d}" for _ in range(each)]
-        pays = [rng.random() for _ in range(each)]
+        numbers = [rng.randrange(1_000_000) if rng.random() > 0.01 else None for _ in range(rows)]
+        texts = [f"user-{rng.randrange(1_000_000):07d}" for _ in range(rows)]
+        pays = [rng.random() for _ in range(rows)]
         stand.table.append(pa.table({"x": pa.array(numbers, pa.int64()), "y": texts, "pay": pays}))
     return stand
 
 
 def content(stand: Stand) -> list[tuple[object, ...]]:
-    found = stand.table.scan().to_arrow().to_pydict().values()
-    return sorted(zip(*found, strict=True), key=repr)
+    columns = stand.table.scan().to_arrow().to_pydict().values()
+    return sorted(zip(*columns, strict=True), key=repr)
 
 
 def read_by(stand: Stand, row_filter: str) -> float:
@@ -70,12 +70,12 @@ NARROW = ("x >= 300000 and x < 350000", "y >= 'user-0600000' and y < 'user-06500
 def test_a_z_order_clusters_both_columns_and_keeps_every_row(stand: Stand) -> None:
     scattered(stand)
     before = content(stand)
-    assert [read_by(stand, each) for each in NARROW] == [1, 1]
+    assert [read_by(stand, row_filter) for row_filter in NARROW] == [1, 1]
     done = stand.run({**COMPACT, "sort_order": "zorder(x, y)", "target_file_bytes": SMALL_TARGET})
     assert (done.status, done.rows) == (Ended.COMPLETED, 60_000)
     assert done.added_files >= 8
     assert content(stand) == before
-    assert all(read_by(stand, each) <= 0.75 for each in NARROW)
+    assert all(read_by(stand, row_filter) <= 0.75 for row_filter in NARROW)
 
 
 def test_a_sorted_table_clusters_its_first_column_only(stand: Stand) -> None:
@@ -133,7 +133,7 @@ def test_a_value_that_was_not_sampled_has_its_place_too() -> None:
 def test_an_order_that_cannot_be_is_refused_before_anything_is_written(
     stand: Stand, order: str, why: str
 ) -> None:
-    scattered(stand, files=2, each=10)
+    scattered(stand, files=2, rows=10)
     done = stand.run({**COMPACT, "min_input_files": 1, "sort_order": order})
     assert done.status is Ended.REFUSED
     assert why in done.message
@@ -151,9 +151,9 @@ def test_the_tables_own_order_is_kept_with_its_nulls_and_named_on_the_files(stan
         stand.run({**COMPACT, "min_input_files": 1, "sort_order": "table"}).status
         is Ended.COMPLETED
     )
-    found = stand.table.scan().to_arrow()
-    assert found["x"].to_pylist() == [2, 2, 1, None]
-    assert found["y"].to_pylist() == [None, "c", "a", "b"]
+    rows = stand.table.scan().to_arrow()
+    assert rows["x"].to_pylist() == [2, 2, 1, None]
+    assert rows["y"].to_pylist() == [None, "c", "a", "b"]
     [entry] = ManifestReader(stand.table.io).content(stand.table.current_snapshot()).data
     assert entry.data_file.sort_order_id == stand.table.sort_order().order_id
 

@@ -91,12 +91,12 @@ def by_field_id(stand: Stand, columns: dict[int, str]) -> list[tuple[object, ...
     paths = [file.file_path.removeprefix("file://") for file in data_files(stand)]
     with duckdb.connect() as engine:
         engine.execute("SET TimeZone = 'UTC'")
-        found = engine.execute(
+        relation = engine.execute(
             f"SELECT {', '.join(f'c{id_}' for id_ in columns)} FROM "
             f"read_parquet($paths, schema = MAP {{{', '.join(pairs)}}}) ORDER BY ALL",
             {"paths": paths},
         )
-        return found.fetchall()
+        return relation.fetchall()
 
 
 def field(number: int, name: str, kind: object, *, required: bool = False) -> NestedField:
@@ -157,7 +157,7 @@ def test_lists_and_maps_beside_a_changed_schema(stand: Stand) -> None:
     outcome = stand.run(ALL)
     assert (outcome.status, outcome.added_files) == (Ended.COMPLETED, 1), outcome.message
     lines = sorted(
-        (row["id"], [(each["price per unit"], each["tax"]) for each in row["lines"]], row["later"])
+        (row["id"], [(line["price per unit"], line["tax"]) for line in row["lines"]], row["later"])
         for row in stand.table.scan().to_arrow().to_pylist()
         if row["id"] != 3
     )
@@ -282,7 +282,7 @@ def test_a_double_in_a_manifest_keeps_all_its_bits(stand: Stand) -> None:
 
 
 def test_partition_values_of_a_required_column_may_be_null(stand: Stand) -> None:
-    """As those of `void` are, which is what a dropped partition field of format version 1 became."""
+    """As with `void`, which replaces a dropped partition field in format version 1."""
     spec = PartitionSpec(
         PartitionField(source_id=1, field_id=1000, transform=VoidTransform(), name="gone")
     )
@@ -298,7 +298,7 @@ def test_partition_values_of_a_required_column_may_be_null(stand: Stand) -> None
 
 
 def test_a_manifest_that_was_cut_short_is_not_taken_for_whole(stand: Stand) -> None:
-    stand.create(files=1, each=1)
+    stand.create(files=1, rows=1)
     table = stand.table
     [manifest] = table.current_snapshot().manifests(table.io)
     with Path(manifest.manifest_path.removeprefix("file://")).open("r+b") as file:
@@ -312,7 +312,7 @@ def test_a_manifest_that_was_cut_short_is_not_taken_for_whole(stand: Stand) -> N
 
 @pytest.mark.parametrize(
     ("kind", "partitioned", "word"),
-    [(FixedType(3), True, "of the type fixed"), (StructType(), False, "struct without fields")],
+    [(FixedType(3), True, "has the type fixed"), (StructType(), False, "struct without fields")],
 )
 def test_what_cannot_be_stored_for_all_readers_is_refused(
     stand: Stand, kind: object, partitioned: bool, word: str
@@ -743,7 +743,7 @@ def test_counts_that_the_inputs_promise_must_hold_for_the_outputs(
     snapshot = stand.table.current_snapshot().snapshot_id
     outcome = stand.run(ALL)
     assert outcome.status is Ended.FAILED
-    assert "promise" in outcome.message
+    assert "statistics" in outcome.message
     assert stand.table.current_snapshot().snapshot_id == snapshot
 
 
@@ -765,7 +765,7 @@ def test_bounds_that_the_inputs_promise_must_hold_for_the_outputs(
     stand.add_file(pa.table({"id": [0, 3]}, schema), statistics=bounds)
     outcome = stand.run(ALL)
     assert outcome.status is Ended.FAILED
-    assert "was said to" in outcome.message
+    assert "should" in outcome.message
 
 
 @pytest.mark.parametrize("reader", ["_scanned", "_queried"])
@@ -789,7 +789,7 @@ def test_another_reader_that_sees_other_values_stops_the_rewrite(
     )
     outcome = stand.run(ALL)
     assert outcome.status is Ended.FAILED
-    assert "reads other values than we do" in outcome.message
+    assert "and Penstock read different values" in outcome.message
     assert [id_ for (id_,) in by_field_id(stand, {1: "BIGINT"})] == [0, 1]
 
 
@@ -806,5 +806,5 @@ def test_deletes_are_applied_as_other_readers_apply_them(
     snapshot = stand.table.current_snapshot().snapshot_id
     outcome = stand.run(ALL)
     assert outcome.status is Ended.FAILED
-    assert "reads other values than we do" in outcome.message
+    assert "and Penstock read different values" in outcome.message
     assert stand.table.current_snapshot().snapshot_id == snapshot

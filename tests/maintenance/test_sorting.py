@@ -29,10 +29,10 @@ def cut(rows: pa.Table, size: int) -> Iterator[pa.RecordBatch]:
 
 
 def ordered(rows: pa.Table, ways: Sequence[str], *, size: int = 100) -> list[tuple[object, ...]]:
-    found = sorting.in_order(
+    batches = sorting.in_order(
         cut(rows, size), lambda batch: batch.columns[: len(ways)], ways, check=lambda: None
     )
-    table = pa.Table.from_batches(found, rows.schema)
+    table = pa.Table.from_batches(batches, rows.schema)
     return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
 
@@ -50,13 +50,13 @@ def test_rows_come_in_order_however_many_buckets_there_are(
 ) -> None:
     monkeypatch.setattr(sorting, "BUCKET_BYTES", bucket)
     rows = people(2_000)
-    found = ordered(rows, ["DESC NULLS FIRST", "ASC"])
-    given = list(zip(*(column.to_pylist() for column in rows.columns), strict=True))
-    by_age = sorted(given, key=lambda row: row[1])
+    result = ordered(rows, ["DESC NULLS FIRST", "ASC"])
+    source = list(zip(*(column.to_pylist() for column in rows.columns), strict=True))
+    by_age = sorted(source, key=lambda row: row[1])
     named = sorted(
         (row for row in by_age if row[0] is not None), key=lambda row: row[0], reverse=True
     )
-    assert found == [row for row in by_age if row[0] is None] + named
+    assert result == [row for row in by_age if row[0] is None] + named
 
 
 def test_rows_that_are_alike_keep_their_order() -> None:
@@ -76,9 +76,11 @@ def test_rows_of_a_megabyte_are_no_matter() -> None:
         pa.record_batch({"id": [n * 8 + k for k in range(8)][::-1], "text": wide})
         for n in range(30)[::-1]
     )
-    found = sorting.in_order(batches, lambda batch: [batch.column(0)], ["ASC"], check=lambda: None)
+    ordered_batches = sorting.in_order(
+        batches, lambda batch: [batch.column(0)], ["ASC"], check=lambda: None
+    )
     ids = []
-    for batch in found:
+    for batch in ordered_batches:
         assert batch.nbytes < 4 * sorting.BUCKET_BYTES
         ids += batch.column(0).to_pylist()
     assert ids == list(range(240))
@@ -106,11 +108,11 @@ def test_who_stops_it_leaves_nothing_behind() -> None:
 
 def test_who_stops_listening_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sorting, "BUCKET_BYTES", 500)
-    found = sorting.in_order(
+    batches = sorting.in_order(
         cut(people(500), 50), lambda batch: [batch.column(1)], ["ASC"], check=lambda: None
     )
-    next(found)
-    found.close()
+    next(batches)
+    batches.close()
 
 
 def test_a_column_may_be_called_as_sorting_calls_its_own() -> None:

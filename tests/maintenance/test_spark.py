@@ -33,8 +33,8 @@ ALL = [
 
 @pytest.fixture
 async def scene(database: str, tmp_path: Path, spark: Spark) -> AsyncIterator[SparkScene]:
-    async with spark_scene(database, tmp_path, spark) as made:
-        yield made
+    async with spark_scene(database, tmp_path, spark) as scene:
+        yield scene
 
 
 def litter(table: Stand) -> Path:
@@ -58,28 +58,28 @@ async def test_spark_does_every_action_and_the_table_reads_the_same(
     async with scene.working():
         view = await scene.over(job_id)
     assert view.status is Status.SUCCEEDED, view.error
-    told = await scene.told(job_id)
-    assert {name: each["status"] for name, each in told.items()} == {
+    results = await scene.told(job_id)
+    assert {name: result["status"] for name, result in results.items()} == {
         "expire_snapshots": "completed",
         "rewrite_data_files": "completed",
         "rewrite_position_delete_files": "completed",
         "rewrite_manifests": "completed",
         "remove_orphan_files": "completed",
     }
-    assert {each["engine"] for each in told.values()} == {"spark"}
-    rewritten = told["rewrite_data_files"]
+    assert {result["engine"] for result in results.values()} == {"spark"}
+    rewritten = results["rewrite_data_files"]
     assert (rewritten["before"]["files"], rewritten["after"]["files"]) == (18, 8)
     assert (rewritten["rewritten_files"], rewritten["added_files"], rewritten["commits"]) == (
         12,
         2,
         1,
     )
-    assert told["expire_snapshots"]["expired_snapshots"] == 7
+    assert results["expire_snapshots"]["expired_snapshots"] == 7
     assert (
-        told["rewrite_manifests"]["after"]["manifests"]
-        < told["rewrite_manifests"]["before"]["manifests"]
+        results["rewrite_manifests"]["after"]["manifests"]
+        < results["rewrite_manifests"]["before"]["manifests"]
     )
-    assert (told["remove_orphan_files"]["deleted_files"], junk.exists()) == (1, False)
+    assert (results["remove_orphan_files"]["deleted_files"], junk.exists()) == (1, False)
     assert await asyncio.to_thread(scene.table.all_rows) == before
     assert await scene.spark.content("shop.orders") == content(before)
 
@@ -93,11 +93,11 @@ async def test_a_dry_run_names_the_orphans_and_changes_nothing(
     job_id = await scene.ask(engine, *ALL, dry_run=True)
     async with scene.working():
         assert (await scene.over(job_id)).status is Status.SUCCEEDED
-    told = await scene.told(job_id)
-    assert {each["status"] for each in told.values()} == {"planned"}
-    assert [each.removeprefix("file:") for each in told["remove_orphan_files"]["files"]] == [
+    results = await scene.told(job_id)
+    assert {result["status"] for result in results.values()} == {"planned"}
+    assert [path.removeprefix("file:") for path in results["remove_orphan_files"]["files"]] == [
         str(junk)
     ]
-    assert "CALL `kept`.system.rewrite_data_files" in told["rewrite_data_files"]["message"]
+    assert "CALL `kept`.system.rewrite_data_files" in results["rewrite_data_files"]["message"]
     assert junk.exists()
     assert scene.table.table.metadata.current_snapshot_id == snapshot

@@ -30,8 +30,8 @@ pytestmark = [
 
 @pytest.fixture
 async def scene(database: str, tmp_path: Path, spark: Spark) -> AsyncIterator[SparkScene]:
-    async with spark_scene(database, tmp_path, spark) as made:
-        yield made
+    async with spark_scene(database, tmp_path, spark) as scene:
+        yield scene
 
 
 def replaced(scene: SparkScene) -> int:
@@ -44,11 +44,11 @@ async def test_a_cancelled_job_ends_its_statement_and_commits_nothing(
     gate = scene.hold_commit()
     job_id = await scene.ask(engine, COMPACT)
     async with scene.working():
-        held = await scene.under_way(job_id, gate)
+        query = await scene.under_way(job_id, gate)
         with pytest.raises(ResourceLocked, match=str(job_id)):
             await scene.ask(engine, COMPACT)
         await scene.store.cancel(job_id, actor="me")
-        await scene.gone(engine, held)
+        await scene.gone(engine, query)
         gate.refuse()
     assert (await scene.store.job(job_id)).status is Status.CANCELLED
     assert await asyncio.to_thread(replaced, scene) == 0
@@ -64,10 +64,10 @@ async def test_whoever_is_told_to_go_in_a_look_ends_the_statement_first(
     async with scene.working() as worker:
         await asyncio.wait_for(gate.reached.wait(), 240)
         await scene.looked_at(job_id)
-        held = await scene.held(job_id)
+        query = await scene.stored_query(job_id)
         worker.stop(grace=0)
         await until(lambda: scene.is_over(job_id), within=5)
-    await scene.gone(engine, held)
+    await scene.gone(engine, query)
     gate.refuse()
     view = await scene.store.job(job_id)
     assert (view.status, view.error["message"]) == (Status.FAILED, "Worker received SIGTERM")
@@ -78,7 +78,7 @@ async def test_whoever_is_told_to_go_in_a_look_ends_the_statement_first(
 async def test_a_worker_that_is_killed_loses_no_statement_and_doubles_none(
     scene: SparkScene, engine: str, step: str
 ) -> None:
-    """It dies when it has done what it names and nobody knows; what it started goes on and commits."""
+    """The worker dies right after the step, before it is stored; its statement commits anyway."""
     gate = scene.hold_commit()
     before = await asyncio.to_thread(scene.table.all_rows)
     job_id = await scene.ask(engine, COMPACT)
@@ -110,9 +110,9 @@ async def test_what_a_lost_statement_committed_counts_and_else_a_new_one_begins(
         for _ in ("begun", "started"):
             await workers.say(url=scene.url, token=TOKEN)
             assert await workers.hear("code") == 0
-    held = await scene.under_way(job_id, gate)
+    query = await scene.under_way(job_id, gate)
     async with open_engine(scene.spark.engines[engine], "test") as there:
-        await there.cancel(held)
+        await there.cancel(query)
     if landed:
         gate.open()
         await until(lambda: asyncio.to_thread(replaced, scene))
@@ -121,8 +121,12 @@ async def test_what_a_lost_statement_committed_counts_and_else_a_new_one_begins(
     async with scene.working():
         view = await scene.over(job_id)
     assert view.status is Status.SUCCEEDED, view.error
-    told = (await scene.told(job_id))["rewrite_data_files"]
-    assert (told["status"], told["rewritten_files"], told["added_files"]) == ("completed", 18, 3)
+    result = (await scene.told(job_id))["rewrite_data_files"]
+    assert (result["status"], result["rewritten_files"], result["added_files"]) == (
+        "completed",
+        18,
+        3,
+    )
     assert await asyncio.to_thread(replaced, scene) == 1
 
 
@@ -163,7 +167,7 @@ async def test_a_delete_that_came_meanwhile_wins_and_the_rewrite_is_abandoned(
         await asyncio.to_thread(scene.table.table.delete, "id = 3")
         gate.open()
         view = await scene.over(job_id)
-    told = (await scene.told(job_id))["rewrite_data_files"]
-    assert (view.status, told["status"]) == (Status.SUCCEEDED, "abandoned"), told
+    result = (await scene.told(job_id))["rewrite_data_files"]
+    assert (view.status, result["status"]) == (Status.SUCCEEDED, "abandoned"), result
     assert await asyncio.to_thread(replaced, scene) == 0
     assert 3 not in await asyncio.to_thread(scene.table.ids)

@@ -1,4 +1,4 @@
-"""What is said to a Spark, and how; no server is needed for that."""
+"""SQL statements and protocol encoding for Spark; needs no server."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from penstock.kit.errors import InvalidInput, PenstockError
-from penstock.maintenance.actions.context import Run
+from penstock.maintenance.actions.context import ActionContext
 from penstock.maintenance.actions.model import OPTIONS, Name, parse
 from penstock.maintenance.engines.contract import EngineFailed, EngineUnavailable
 from penstock.maintenance.engines.spark import protobuf, thrift
@@ -56,12 +56,12 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Table]:
 
 
 @pytest.fixture
-def said(table: Table) -> Any:
-    def say(action: Any, name: TableName = NAME, **more: Any) -> str:
-        run = Run(job_id=7, attempt="a1", now=lambda: NOON)
+def render(table: Table) -> Any:
+    def build(action: Any, name: TableName = NAME, **more: Any) -> str:
+        run = ActionContext(job_id=7, attempt="a1", now=lambda: NOON)
         return statement(parse([action])[0], name, "kept", table, run, **more)
 
-    return say
+    return build
 
 
 @pytest.mark.parametrize(
@@ -69,11 +69,13 @@ def said(table: Table) -> Any:
     [
         (
             "expire_snapshots",
-            "older_than => TIMESTAMP '2026-05-05 12:00:00.000000Z', retain_last => 3, stream_results => true",
+            "older_than => TIMESTAMP '2026-05-05 12:00:00.000000Z', retain_last => 3, "
+            "stream_results => true",
         ),
         (
             {"name": "expire_snapshots", "older_than_seconds": 3600, "retain_last": 2},
-            "older_than => TIMESTAMP '2026-05-10 11:00:00.000000Z', retain_last => 2, stream_results => true",
+            "older_than => TIMESTAMP '2026-05-10 11:00:00.000000Z', retain_last => 2, "
+            "stream_results => true",
         ),
         ("rewrite_data_files", "options => map('min-input-files', '5')"),
         (
@@ -83,7 +85,8 @@ def said(table: Table) -> Any:
                 "min_input_files": 2,
                 "max_files": 9,
             },
-            "options => map('target-file-size-bytes', '1048576', 'min-input-files', '2', 'max-files-to-rewrite', '9')",
+            "options => map('target-file-size-bytes', '1048576', 'min-input-files', '2', "
+            "'max-files-to-rewrite', '9')",
         ),
         (
             {
@@ -92,7 +95,8 @@ def said(table: Table) -> Any:
                 "max_group_bytes": 1 << 30,
                 "force": True,
             },
-            "options => map('min-input-files', '5', 'max-file-group-size-bytes', '1073741824', 'rewrite-all', 'true')",
+            "options => map('min-input-files', '5', 'max-file-group-size-bytes', '1073741824', "
+            "'rewrite-all', 'true')",
         ),
         (
             {"name": "rewrite_data_files", "where": "day = 'd1'"},
@@ -105,7 +109,8 @@ def said(table: Table) -> Any:
         ),
         (
             {"name": "rewrite_data_files", "sort_order": "zorder(id, day)"},
-            "options => map('min-input-files', '5'), strategy => 'sort', sort_order => 'zorder(`id`, `day`)'",
+            "options => map('min-input-files', '5'), strategy => 'sort', "
+            "sort_order => 'zorder(`id`, `day`)'",
         ),
         (
             {"name": "rewrite_data_files", "sort_order": "table"},
@@ -120,22 +125,22 @@ def said(table: Table) -> Any:
         ("remove_orphan_files", "older_than => TIMESTAMP '2026-05-07 12:00:00.000000Z'"),
     ],
 )
-def test_an_action_is_one_call_with_its_options(said: Any, action: Any, arguments: str) -> None:
+def test_an_action_is_one_call_with_its_options(render: Any, action: Any, arguments: str) -> None:
     name = action if isinstance(action, str) else action["name"]
-    assert said(action).endswith(
+    assert render(action).endswith(
         f"*/ CALL `kept`.system.{name}(table => '`shop`.`orders`', {arguments})"
     )
 
 
-def test_only_the_orphans_of_a_dry_run_are_asked_for(said: Any) -> None:
-    assert said("remove_orphan_files", dry_run=True).endswith(", dry_run => true)")
-    assert "dry_run" not in said("rewrite_manifests", dry_run=True)
+def test_only_the_orphans_of_a_dry_run_are_asked_for(render: Any) -> None:
+    assert render("remove_orphan_files", dry_run=True).endswith(", dry_run => true)")
+    assert "dry_run" not in render("rewrite_manifests", dry_run=True)
 
 
-def test_a_statement_says_who_asks(said: Any) -> None:
-    found = re.match(r"/\* (\{.*?\}) \*/ CALL", said("rewrite_manifests"))
-    assert found
-    assert json.loads(found[1]) == {
+def test_a_statement_says_who_asks(render: Any) -> None:
+    comment = re.match(r"/\* (\{.*?\}) \*/ CALL", render("rewrite_manifests"))
+    assert comment
+    assert json.loads(comment[1]) == {
         "app": "penstock",
         "job": 7,
         "attempt": "a1",
@@ -145,13 +150,15 @@ def test_a_statement_says_who_asks(said: Any) -> None:
 
 
 def test_what_a_table_promises_its_readers_is_not_undercut(stand: Stand) -> None:
-    kept = {
+    properties = {
         "history.expire.max-snapshot-age-ms": str(10 * 86_400_000),
         "history.expire.min-snapshots-to-keep": "5",
     }
-    table = stand.create(files=0, **kept).table
+    table = stand.create(files=0, **properties).table
     [action] = parse([{"name": "expire_snapshots", "older_than_seconds": 0, "retain_last": 1}])
-    sql = statement(action, NAME, "kept", table, Run(job_id=7, attempt="a", now=lambda: NOON))
+    sql = statement(
+        action, NAME, "kept", table, ActionContext(job_id=7, attempt="a", now=lambda: NOON)
+    )
     assert "older_than => TIMESTAMP '2026-04-30 12:00:00.000000Z', retain_last => 5" in sql
 
 
@@ -179,18 +186,18 @@ MAPPED = {
     [(name, option) for name in Name for option in OPTIONS[name] if option not in MAPPED[name]],
 )
 def test_an_option_that_spark_has_no_word_for_is_refused_with_the_reason(
-    said: Any, name: Name, option: str
+    render: Any, name: Name, option: str
 ) -> None:
-    known = OPTIONS[name][option]
-    value: Any = "text" if known.kind is str else True if known.kind is bool else int(known.high)
+    spec = OPTIONS[name][option]
+    value: Any = "text" if spec.kind is str else True if spec.kind is bool else int(spec.high)
     with pytest.raises(Refused, match=option):
-        said({"name": str(name), option: value})
+        render({"name": str(name), option: value})
 
 
 @pytest.mark.parametrize("order", ["id sideways", "zorder(id, )", "a b c", "id; drop", "${x}"])
-def test_an_order_that_is_none_is_refused(said: Any, order: str) -> None:
+def test_an_order_that_is_none_is_refused(render: Any, order: str) -> None:
     with pytest.raises(Refused):
-        said({"name": "rewrite_data_files", "sort_order": order})
+        render({"name": "rewrite_data_files", "sort_order": order})
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -202,22 +209,23 @@ def test_no_text_leaves_its_literal(text: str) -> None:
     assert "\n" not in literal(text)
 
 
-@pytest.mark.parametrize("text", [each for each in HOSTILE if "$" not in each])
-def test_no_name_leaves_its_quotes_or_the_comment(said: Any, text: str) -> None:
+@pytest.mark.parametrize("text", [text for text in HOSTILE if "$" not in text])
+def test_no_name_leaves_its_quotes_or_the_comment(render: Any, text: str) -> None:
     name = TableName(catalog="lake", db="shop", table=text.replace(".", "_"))
-    sql = said("rewrite_manifests", name)
+    sql = render("rewrite_manifests", name)
     comment, _, call = sql.partition(" */ ")
     assert "*/" not in comment
     assert comment.count("/*") == 1
     assert re.fullmatch(
-        r"CALL `kept`\.system\.rewrite_manifests\(table => '(?:[^'\\]|\\.)*', use_caching => false\)",
+        r"CALL `kept`\.system\.rewrite_manifests"
+        r"\(table => '(?:[^'\\]|\\.)*', use_caching => false\)",
         call,
     )
 
 
-def test_a_name_that_spark_would_take_for_a_variable_is_refused(said: Any) -> None:
+def test_a_name_that_spark_would_take_for_a_variable_is_refused(render: Any) -> None:
     with pytest.raises(Refused, match="variable"):
-        said("rewrite_manifests", TableName(catalog="lake", db="shop", table="${env:HOME}"))
+        render("rewrite_manifests", TableName(catalog="lake", db="shop", table="${env:HOME}"))
 
 
 @pytest.mark.parametrize(
@@ -225,7 +233,8 @@ def test_a_name_that_spark_would_take_for_a_variable_is_refused(said: Any) -> No
     [
         (
             "org.apache.hive.service.cli.HiveSQLException: Error running query: [NOT_FOUND] "
-            "org.apache.spark.sql.AnalysisException: [NOT_FOUND] There is no table.\n\tat java.Thread.run",
+            "org.apache.spark.sql.AnalysisException: [NOT_FOUND] There is no table.\n"
+            "\tat java.Thread.run",
             EngineFailed,
             "There is no table.",
         ),
@@ -234,13 +243,13 @@ def test_a_name_that_spark_would_take_for_a_variable_is_refused(said: Any) -> No
             CommitConflict,
             "Cannot commit",
         ),
-        ("x.CommitStateUnknownException: Timed out", CommitUnknown, "does not know whether"),
+        ("x.CommitStateUnknownException: Timed out", CommitUnknown, "unknown commit state"),
         (
             "java.lang.IllegalStateException: SparkContext has been shutdown",
             EngineUnavailable,
             "shutdown",
         ),
-        ("", EngineFailed, "Spark says nothing"),
+        ("", EngineFailed, "Spark sent no error message"),
     ],
 )
 def test_what_spark_says_is_one_line_and_of_its_kind(
@@ -253,7 +262,7 @@ def test_what_spark_says_is_one_line_and_of_its_kind(
 
 
 @pytest.mark.parametrize(
-    ("told", "why"),
+    ("settings", "why"),
     [
         ({"url": "jdbc:hive2://spark:10000"}, "not the address"),
         ({"url": "hive2://"}, "not the address"),
@@ -263,10 +272,10 @@ def test_what_spark_says_is_one_line_and_of_its_kind(
     ],
 )
 def test_an_address_that_is_none_or_gives_a_secret_away_is_refused(
-    told: dict[str, str], why: str
+    settings: dict[str, str], why: str
 ) -> None:
     with pytest.raises(InvalidInput, match=why):
-        Catalogs({}, {"far": {"type": "spark", "catalog": "lake", **told}})
+        Catalogs({}, {"far": {"type": "spark", "catalog": "lake", **settings}})
 
 
 def test_an_address_says_how_it_is_spoken_to() -> None:
@@ -288,8 +297,8 @@ def test_a_thrift_answer_that_is_cut_anywhere_is_an_error_and_never_a_wrong_valu
         b"\x0f\x00\x03\x08\x00\x00\x00\x01\x00\x00\x00\x07",
     )
     whole = head + b"\x0c\x00\x00" + text + numbers + b"\x00\x00"
-    found = thrift.answer(whole)
-    assert (found.text(2), list(found.values(3))) == ("abc", [7])
+    record = thrift.answer(whole)
+    assert (record.text(2), list(record.values(3))) == ("abc", [7])
     for size in range(len(whole)):
         with pytest.raises(EngineFailed):
             thrift.answer(whole[:size])
@@ -297,9 +306,9 @@ def test_a_thrift_answer_that_is_cut_anywhere_is_an_error_and_never_a_wrong_valu
 
 def test_a_message_reads_as_it_was_written() -> None:
     raw = protobuf.encode({1: "one", 2: {5: {1: "SELECT"}}, 3: 300, 7: ["a", "b"]})
-    found = protobuf.decode(raw)
-    assert (found.text(1), found.message(2).message(5).text(1)) == ("one", "SELECT")
-    assert found.fields[7] == [b"a", b"b"]
-    assert 3 not in found
-    with pytest.raises(ValueError, match="cut short"):
+    message = protobuf.decode(raw)
+    assert (message.text(1), message.message(2).message(5).text(1)) == ("one", "SELECT")
+    assert message.fields[7] == [b"a", b"b"]
+    assert 3 not in message
+    with pytest.raises(ValueError, match="truncated"):
         protobuf.decode(raw[:-1])

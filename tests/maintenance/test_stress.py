@@ -35,16 +35,16 @@ def test_beside_writers_in_other_processes_no_row_is_lost_doubled_or_brought_bac
     while any(writer.poll() is None for writer in writers.values()) and time.monotonic() < until:
         actions = (EXPIRE, COMPACT, "rewrite_position_delete_files", "rewrite_manifests")
         ended += [stand.run(action).status for action in actions]
-    said = {
+    outputs = {
         role: json.loads(writer.communicate()[0].splitlines()[-1])
         for role, writer in writers.items()
     }
     assert all(writer.returncode == 0 for writer in writers.values())
-    found = stand.ids()
-    assert len(found) == len(set(found))
-    assert set(found) == (set(range(60)) | set(said["append"])) - set(said["delete"])
+    ids = stand.ids()
+    assert len(ids) == len(set(ids))
+    assert set(ids) == (set(range(60)) | set(outputs["append"])) - set(outputs["delete"])
     assert ended.count(Ended.COMPLETED) >= 3
     assert not {Ended.FAILED, Ended.UNKNOWN, Ended.REFUSED} & set(ended)
-    assert len(said["append"]) >= 20
-    assert len(said["delete"]) >= 3
+    assert len(outputs["append"]) >= 20
+    assert len(outputs["delete"]) >= 3
     catalog.close()

@@ -8,7 +8,7 @@ import pytest
 
 from penstock.kit.errors import InvalidInput
 from penstock.kit.outbound import FOR_OPERATOR
-from penstock.maintenance.actions.context import Run
+from penstock.maintenance.actions.context import ActionContext
 from penstock.maintenance.actions.model import parse
 from penstock.maintenance.engines.trino_sql import statement
 from penstock.maintenance.errors import Refused
@@ -48,7 +48,7 @@ NAME = TableName(catalog="lake", db="shop", table="orders")
     ],
 )
 def test_an_action_is_one_statement_that_says_who_asks(action: Any, call: str) -> None:
-    sql = statement(parse([action])[0], NAME, "kept", Run(job_id=7, attempt="a"))
+    sql = statement(parse([action])[0], NAME, "kept", ActionContext(job_id=7, attempt="a"))
     assert sql.endswith(f'*/ ALTER TABLE "kept"."shop"."orders" EXECUTE {call}')
     assert sql.startswith('/* {"app":"penstock","job":7,')
 
@@ -58,7 +58,7 @@ def test_an_action_is_one_statement_that_says_who_asks(action: Any, call: str) -
 )
 def test_what_trino_has_no_word_for_is_refused(action: Any) -> None:
     with pytest.raises(Refused):
-        statement(parse([action])[0], NAME, "kept", Run(job_id=7, attempt="a"))
+        statement(parse([action])[0], NAME, "kept", ActionContext(job_id=7, attempt="a"))
 
 
 def test_an_engine_that_is_not_whole_is_refused() -> None:
@@ -110,8 +110,8 @@ async def test_trino_reads_what_we_maintained_on_s3_and_maintains_it_itself(
             "s3.region": "us-east-1",
         }
         far = {"type": "trino", "url": f"http://127.0.0.1:{port}", "catalog": "kept"}
-        told = settings(tmp_path, catalogs={"lake": catalog}, maintenance_engines={"far": far})
-        async with standing(database, told) as plane:
+        config = settings(tmp_path, catalogs={"lake": catalog}, maintenance_engines={"far": far})
+        async with standing(database, config) as plane:
             scene = Scene(plane)
             await asyncio.to_thread(_maintained, scene.table)
             with serving(tmp_path / "trino", scene.url, s3) as server:
@@ -138,10 +138,10 @@ def _small_files(table: Stand) -> None:
 
 
 async def _compare(table: Stand, server: Trino) -> None:
-    found = await ask(server, 'SELECT id, day, note FROM "kept"."shop"."orders" ORDER BY id')
+    answer = await ask(server, 'SELECT id, day, note FROM "kept"."shop"."orders" ORDER BY id')
     rows = await asyncio.to_thread(table.all_rows)
-    assert found == [[row["id"], row["day"], row["note"]] for row in rows]
-    assert len(found) == 58
+    assert answer == [[row["id"], row["day"], row["note"]] for row in rows]
+    assert len(answer) == 58
 
 
 async def _maintain_there(scene: Scene, server: Trino) -> None:
@@ -151,11 +151,11 @@ async def _maintain_there(scene: Scene, server: Trino) -> None:
     job_id = await scene.kept.desk.submit(order, actor="me")
     async with scene.working():
         await scene.over(job_id)
-    told = {a["action"]: a for a in await scene.kept.desk.store.actions(job_id)}
-    compacted = told["rewrite_data_files"]["result"]
+    results = {a["action"]: a for a in await scene.kept.desk.store.actions(job_id)}
+    compacted = results["rewrite_data_files"]["result"]
     assert (compacted["status"], compacted["engine"]) == ("completed", "trino"), compacted
     assert compacted["after"]["files"] < compacted["before"]["files"]
-    assert told["rewrite_position_delete_files"]["status"] == "refused"
+    assert results["rewrite_position_delete_files"]["status"] == "refused"
     assert await asyncio.to_thread(scene.table.ids) == before
     assert (await scene.plane.parts.store.job(job_id)).result["actions"][
         "rewrite_data_files"

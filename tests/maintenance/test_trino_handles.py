@@ -89,7 +89,8 @@ class Far:
     async def lapse(self) -> None:
         async with connected(self.dsn) as db:
             await db.execute(
-                "UPDATE penstock.live SET lease_until = penstock.now() - interval '1 s' WHERE status = 1"
+                "UPDATE penstock.live SET lease_until = penstock.now() - interval '1 s' "
+                "WHERE status = 1"
             )
         await self.store.reap()
 
@@ -102,8 +103,8 @@ async def far_away(database: str, home: Path) -> AsyncIterator[Far]:
     async with TrinoFake() as trino:
         engine = {"type": "trino", "url": trino.url, "catalog": "kept"}
         catalog = {"warehouse": (home / "warehouse").as_uri()}
-        told = settings(home, catalogs={"lake": catalog}, maintenance_engines={"far": engine})
-        async with standing(database, told) as plane:
+        config = settings(home, catalogs={"lake": catalog}, maintenance_engines={"far": engine})
+        async with standing(database, config) as plane:
             scene = Scene(plane)
             await asyncio.to_thread(scene.table.create)
             yield Far(scene, trino, database)
@@ -111,8 +112,8 @@ async def far_away(database: str, home: Path) -> AsyncIterator[Far]:
 
 @pytest.fixture
 async def far(database: str, tmp_path: Path) -> AsyncIterator[Far]:
-    async with far_away(database, tmp_path) as made:
-        yield made
+    async with far_away(database, tmp_path) as scene:
+        yield scene
 
 
 async def test_a_job_is_parked_with_the_handle_of_its_query_and_holds_the_table(far: Far) -> None:

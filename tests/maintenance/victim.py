@@ -45,8 +45,8 @@ STEPS = (
 )
 
 
-def tell(**said: object) -> None:
-    sys.stdout.write(json.dumps(said) + "\n")
+def tell(**fields: object) -> None:
+    sys.stdout.write(json.dumps(fields) + "\n")
     sys.stdout.flush()
 
 
@@ -58,14 +58,14 @@ def work(order: dict[str, str]) -> int:
             tell(hangs=name)
             time.sleep(60)
 
-    told = config.Settings(
+    settings = config.Settings(
         url=order["url"], service_token=order["token"], worker_port=0, log_level="WARNING"
     )
-    maintainer = Maintainer(client_factory(told, MaintenanceControlPlane), step=step)
+    maintainer = Maintainer(client_factory(settings, MaintenanceControlPlane), step=step)
     handlers = Handlers({MAINTENANCE: maintainer, REMOTE: maintainer})
     wait, name = float(order.get("wait", 20)), order.get("name")
     return run_worker(
-        told, handlers=handlers, queues=[MAINTENANCE], name=name, once=True, wait=wait
+        settings, handlers=handlers, queues=[MAINTENANCE], name=name, once=True, wait=wait
     )
 
 

@@ -21,21 +21,21 @@ from tests.maintenance.tables import Stand
 
 def main(uri: str, warehouse: str, role: str, seconds: float, start: int) -> None:
     config = CatalogConfig(name="lake", type="sql", uri=uri, properties={"warehouse": warehouse})
-    stand, rng, said = Stand(open_catalog(config)), random.Random(start), []
+    stand, rng, written = Stand(open_catalog(config)), random.Random(start), []
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         try:
             if role == "append":
                 stand.append(start, 20)
-                said += range(start, start + 20)
+                written += range(start, start + 20)
                 start += 20
             else:
                 chosen = rng.sample(sorted(set(stand.ids())), 3)
                 stand.delete(chosen)
-                said += chosen
+                written += chosen
         except (CommitFailedException, CommitConflict):
             start += 20  # refused for certain: these rows are not there, and are not tried again
-    sys.stdout.write("\n" + json.dumps(said))
+    sys.stdout.write("\n" + json.dumps(written))
 
 
 if __name__ == "__main__":

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 @pytest.fixture
 async def stand(database: str) -> AsyncIterator[Stand]:
     """A stand on a fresh database; whatever the test did, the invariants hold after it."""
-    async with stand_on(database) as made:
-        yield made
-        assert await broken(made.eye) == []
+    async with stand_on(database) as prepared:
+        yield prepared
+        assert await broken(prepared.eye) == []
 
 
 @pytest.fixture(scope="module")
@@ -32,9 +32,9 @@ async def explorer(pg: Cluster, template: str) -> AsyncIterator[Explorer]:
     once."""
     admin = await asyncpg.connect(pg.dsn("postgres"))
     await admin.execute(f"CREATE DATABASE orders TEMPLATE {template}")
-    async with stand_on(pg.dsn("orders")) as made:
-        actors = {name: Actor(made.dsn, name) for name in "ABC"}
-        yield Explorer(stand=made, actors=actors)
+    async with stand_on(pg.dsn("orders")) as prepared:
+        actors = {name: Actor(prepared.dsn, name) for name in "ABC"}
+        yield Explorer(stand=prepared, actors=actors)
         for actor in actors.values():
             await actor.db.close()
     await admin.execute("DROP DATABASE orders WITH (FORCE)")
@@ -61,6 +61,6 @@ async def old_database(oldest: Cluster) -> AsyncIterator[str]:
 @pytest.fixture
 async def old_stand(old_database: str) -> AsyncIterator[Stand]:
     """A stand on the oldest server that we support."""
-    async with stand_on(old_database) as made:
-        yield made
-        assert await broken(made.eye) == []
+    async with stand_on(old_database) as prepared:
+        yield prepared
+        assert await broken(prepared.eye) == []

@@ -23,7 +23,8 @@ INVARIANTS = {
         WHERE NOT EXISTS (SELECT FROM penstock.live l WHERE l.job_id = j.job_id)
           AND NOT EXISTS (SELECT FROM penstock.outcome o WHERE o.job_id = j.job_id)""",
     "nothing is live or over that was not asked for": """
-        SELECT job_id FROM (SELECT job_id FROM penstock.live UNION ALL SELECT job_id FROM penstock.outcome
+        SELECT job_id FROM (SELECT job_id FROM penstock.live UNION ALL SELECT job_id FROM
+          penstock.outcome
                             UNION ALL SELECT job_id FROM penstock.attempt) x
         WHERE NOT EXISTS (SELECT FROM penstock.job j WHERE j.job_id = x.job_id)""",
     "a fence is issued once and ends once": """
@@ -42,17 +43,20 @@ INVARIANTS = {
           SELECT count(*) FROM penstock.attempt a
           WHERE a.job_id = x.job_id AND a.how IN ('retried', 'lapsed', 'cancelled'))""",
     "a lock has one holder": """
-        SELECT min(job_id) FROM penstock.live WHERE lock_key IS NOT NULL GROUP BY lock_key HAVING count(*) > 1""",
+        SELECT min(job_id) FROM penstock.live WHERE lock_key IS NOT NULL GROUP BY lock_key HAVING
+          count(*) > 1""",
     "a live job holds the lock that it asked for": """
         SELECT job_id FROM penstock.live l JOIN penstock.job j USING (job_id)
         WHERE l.lock_key IS DISTINCT FROM j.lock_key OR l.group_id IS DISTINCT FROM j.group_id""",
     "a running job has a lease, the others have none": """
         SELECT job_id FROM penstock.live
-        WHERE num_nonnulls(attempt_id, lease_until, worker, claimed_at) <> CASE status WHEN 1 THEN 4 ELSE 0 END""",
+        WHERE num_nonnulls(attempt_id, lease_until, worker, claimed_at) <> CASE status WHEN 1 THEN
+          4 ELSE 0 END""",
     "who waits for a time has one": """
         SELECT job_id FROM penstock.live WHERE (wake_at IS NOT NULL) <> (status IN (2, 3))""",
     "a gate that fired has no live member": """
-        SELECT g.group_id FROM penstock.job_group g JOIN penstock.live l USING (group_id) WHERE g.status >= 10""",
+        SELECT g.group_id FROM penstock.job_group g JOIN penstock.live l USING (group_id) WHERE
+          g.status >= 10""",
     "a group succeeds only if all its members did": """
         SELECT g.group_id FROM penstock.job_group g
         JOIN penstock.job j USING (group_id) JOIN penstock.outcome o USING (job_id)
@@ -60,10 +64,12 @@ INVARIANTS = {
     "a group that fails says why": """
         SELECT group_id FROM penstock.job_group WHERE (status IN (1, 11)) <> (error IS NOT NULL)""",
     "a unique key has one job": """
-        SELECT min(job_id) FROM penstock.job WHERE unique_key IS NOT NULL GROUP BY unique_key HAVING count(*) > 1""",
+        SELECT min(job_id) FROM penstock.job WHERE unique_key IS NOT NULL GROUP BY unique_key
+          HAVING count(*) > 1""",
     "a schedule's last job is the one of its last tick": """
         SELECT s.last_job FROM penstock.schedule s
-        WHERE s.last_job IS NOT NULL AND NOT EXISTS (SELECT FROM penstock.job j WHERE j.job_id = s.last_job)""",
+        WHERE s.last_job IS NOT NULL AND NOT EXISTS (SELECT FROM penstock.job j WHERE j.job_id =
+          s.last_job)""",
 }
 
 _ALL = " UNION ALL ".join(

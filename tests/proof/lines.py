@@ -1,4 +1,6 @@
-"""The tables and the model, each written down as lines, so that comparing them is comparing texts."""
+"""The tables and the model, each written down as lines, so that comparing them is comparing
+texts.
+"""
 
 from __future__ import annotations
 
@@ -19,19 +21,24 @@ def _at(column: str) -> str:
 
 
 _LINES = f"""
-SELECT concat_ws(' ', 'live', job_id, status, 'fence=' || attempt_id, 'no=' || attempt_no, 'worker=' || worker,
+SELECT concat_ws(' ', 'live', job_id, status, 'fence=' || attempt_id, 'no=' || attempt_no,
+  'worker=' || worker,
   'session=' || session, 'lease=' || {_at("lease_until")}, 'deadline=' || {_at("deadline")},
-  'wake=' || {_at("wake_at")}, 'key=' || order_key, 'polls=' || polls, 'queue=' || queue, 'lock=' || lock_key,
+  'wake=' || {_at("wake_at")}, 'key=' || order_key, 'polls=' || polls, 'queue=' || queue, 'lock='
+    || lock_key,
   'group=' || group_id, 'state=' || (state #>> '{{}}'), 'progress=' || (progress #>> '{{}}'),
   CASE WHEN status = 1 AND overdue THEN 'overdue=t' END) FROM penstock.live
-UNION ALL SELECT concat_ws(' ', 'outcome', job_id, status, 'at=' || {_at("finished_at")}, 'fence=' || attempt_id,
+UNION ALL SELECT concat_ws(' ', 'outcome', job_id, status, 'at=' || {_at("finished_at")}, 'fence='
+  || attempt_id,
   'no=' || attempt_no, 'worker=' || worker, 'error=' || (error->>'code')) FROM penstock.outcome
-UNION ALL SELECT concat_ws(' ', 'attempt', job_id, attempt_id, 'no=' || attempt_no, how, 'worker=' || worker)
+UNION ALL SELECT concat_ws(' ', 'attempt', job_id, attempt_id, 'no=' || attempt_no, how, 'worker='
+  || worker)
   FROM penstock.attempt
 UNION ALL SELECT concat_ws(' ', 'group', group_id, status, 'deadline=' || {_at("deadline")},
   CASE WHEN status < 10 THEN 'look=' || {_at("look_at")} END,
   'error=' || (error->>'code')) FROM penstock.job_group
-UNION ALL SELECT concat_ws(' ', 'session', session, worker, 'ended=' || {_at("ended_at")}, 'by=' || superseded_by,
+UNION ALL SELECT concat_ws(' ', 'session', session, worker, 'ended=' || {_at("ended_at")}, 'by=' ||
+  superseded_by,
   'alive=' || {_at("alive_at")}) FROM penstock.worker_session
 UNION ALL SELECT concat_ws(' ', 'schedule', name, {_at("next_at")}, 'again=' || {_at("try_at")},
   'failures=' || failures) FROM penstock.schedule
@@ -39,7 +46,8 @@ UNION ALL SELECT concat_ws(' ', 'control', draining) FROM penstock.control
 UNION ALL SELECT concat_ws(' ', 'job', job_id, {_TAG}) FROM penstock.job"""
 
 NEWBORN = f"""
-SELECT job_id, {_TAG} AS tag, order_key FROM penstock.job LEFT JOIN penstock.live USING (job_id) WHERE job_id > $1"""
+SELECT job_id, {_TAG} AS tag, order_key FROM penstock.job LEFT JOIN penstock.live USING (job_id)
+  WHERE job_id > $1"""
 
 
 async def lines_of_tables(stand: Stand) -> set[str]:

@@ -177,9 +177,11 @@ class Kernel(Telling):
         self.world.pace.at += CALM
         claimed = self.run(self.stores[store].claim(worker, [queue], limit, polled=polled))
         self.model.promote()
-        wanted = [j for j in self.model.ready(queue) if polled is None or (j.polls > 0) == polled]
+        candidates = [
+            j for j in self.model.ready(queue) if polled is None or (j.polls > 0) == polled
+        ]
         keys = [self.model.of(c.job_id).order_key for c in claimed]
-        assert keys == [j.order_key for j in wanted[:limit]], (
+        assert keys == [j.order_key for j in candidates[:limit]], (
             f"{keys} were claimed, not the first of the queue"
         )
         self._take(claimed, worker)
@@ -308,8 +310,8 @@ class Kernel(Telling):
         job, fence = self.pick(self.model.lapsed, which)
         endings = [(job, fence, self._outcome(job, end))]
         if beside and self.model.held:
-            other, held = self.pick(self.model.held, which)
-            endings.append((other, held, Succeeded()))
+            other, other_fence = self.pick(self.model.held, which)
+            endings.append((other, other_fence, Succeeded()))
         self._finish(store, endings)
 
     def _finish(self, store: int, endings: Sequence[tuple[Job, Fence, Outcome]]) -> None:
@@ -425,7 +427,9 @@ class Kernel(Telling):
 
     @rule(store=STORES, which=WHICH)
     def a_read_only_database_is_away(self, store: int, which: int) -> None:
-        """Every verb says so, on connections that were open and on new ones, and nothing changes."""
+        """Every verb says so, on connections that were open and on new ones, and nothing
+        changes.
+        """
         kernel = self.stores[store]
         job = self.pick(self.model.jobs, which)
         fence = job.fence or Fence(job_id=job.job_id, attempt_id=UUID(int=1))

@@ -191,8 +191,8 @@ class Model:
         if self.draining:
             return "DRAINING"
         taken = {j.lock_key for j in self.alive}
-        wanted = [s.lock_key for s in specs if s.lock_key and self.twin(s) is None]
-        return "RESOURCE_LOCKED" if taken.intersection(wanted) else None
+        lock_keys = [s.lock_key for s in specs if s.lock_key and self.twin(s) is None]
+        return "RESOURCE_LOCKED" if taken.intersection(lock_keys) else None
 
     def twin(self, spec: JobSpec) -> Job | None:
         return next(
@@ -234,8 +234,8 @@ class Model:
                 job.status, job.wake_at = Status.READY, None
 
     def ready(self, queue: str) -> list[Job]:
-        found = [j for j in self.jobs if j.status is Status.READY and j.queue == queue]
-        return sorted(found, key=lambda j: j.order_key)
+        jobs = [j for j in self.jobs if j.status is Status.READY and j.queue == queue]
+        return sorted(jobs, key=lambda j: j.order_key)
 
     def claim(self, claimed: Claimed, worker: str, session: UUID | None = None) -> None:
         """Take over what the kernel chose; that it chose well is for the caller to judge."""
@@ -441,7 +441,7 @@ class Model:
         if self.draining:
             return []
         due = [name for name, plan in self.schedules.items() if plan.due_at <= self.now]
-        kept = []
+        remaining = []
         taken = {j.lock_key for j in self.alive if j.lock_key}
         for name in sorted(due, key=lambda name: self.schedules[name].due_at):
             plan = self.schedules[name]
@@ -449,8 +449,8 @@ class Model:
                 plan.try_at = self.now + int(min(FIRST_PAUSE * 2**plan.failures, LONGEST_PAUSE))
                 plan.failures += 1
             else:
-                kept.append(name)
-        return kept
+                remaining.append(name)
+        return remaining
 
 
 def earliest(*times: int | None) -> int | None:

@@ -171,7 +171,9 @@ def _broken(world: World) -> str | None:
 
 
 def _stuck(leads_to: dict[World, list[World]]) -> World | None:
-    """A world from which no story leads to the end, where every job is over and the gate has fired."""
+    """A world from which no story leads to the end, where every job is over and the gate has
+    fired.
+    """
     comes_from: dict[World, list[World]] = {}
     for world, nexts in leads_to.items():
         for after in nexts:
@@ -258,23 +260,25 @@ def _by_worker(rules: Rules, scope: Scope, world: World, worker: int, mind: Mind
 
 
 def _delivered(rules: Rules, world: World, letter: Mind) -> Iterator[Step]:
-    """An end arrives. It may be the last copy or not, and the answer may reach the worker or not."""
+    """An end arrives. It may be the last copy or not, and the answer may reach the worker or
+    not.
+    """
     done, answer = _end(rules, world, letter)
     gone = done._replace(post=done.post - {letter})
     yield f"the end of {letter.job} arrives, its reply is lost", gone
     yield f"the end of {letter.job} arrives, a copy stays on the way", done
     for worker, mind in enumerate(world.minds):
         if mind is not None and mind.asked and mind._replace(asked=False) == letter:
-            told = _think(gone, worker, None)
+            replies = _think(gone, worker, None)
             stands = (
                 world.rows[letter.job].ended_by == letter.claim
                 or gone.rows[letter.job].ended_by == letter.claim
             )
             if answer == "stale" and stands:
-                told = told._replace(
+                replies = replies._replace(
                     wrong="a worker was told that it was stale, and its end stands"
                 )
-            yield f"the end of {letter.job} arrives, {'AB'[worker]} hears {answer}", told
+            yield f"the end of {letter.job} arrives, {'AB'[worker]} hears {answer}", replies
 
 
 # the rules
@@ -297,19 +301,27 @@ def _claim(rules: Rules, scope: Scope, world: World, worker: int, job: int) -> W
         rules.fence
     ]
     before = (row.status, row.attempts, row.counter) if scope.lost_claims else None
-    kept = counter if rules.fence == "counter" else 0
+    counter_kept = counter if rules.fence == "counter" else 0
     holder = worker if scope.successors else None
     taken = Row(
-        RUNNING, token, claim, attempts=row.attempts + 1, counter=kept, holder=holder, before=before
+        RUNNING,
+        token,
+        claim,
+        attempts=row.attempts + 1,
+        counter=counter_kept,
+        holder=holder,
+        before=before,
     )
     return _think(_put(world, job, taken), worker, Mind(job, token, claim))
 
 
 def _unused(world: World) -> int:
-    """Claims are only ever told apart, so the name of one that nobody remembers can be given again."""
-    known = {m.claim for m in (*world.minds, *world.post) if m is not None}
-    known.update(c for row in world.rows for c in (row.claim, row.ended_by) if c is not None)
-    return next(c for c in range(1, 100) if c not in known)
+    """Claims are only ever told apart, so the name of one that nobody remembers can be given
+    again.
+    """
+    claims = {m.claim for m in (*world.minds, *world.post) if m is not None}
+    claims.update(c for row in world.rows for c in (row.claim, row.ended_by) if c is not None)
+    return next(c for c in range(1, 100) if c not in claims)
 
 
 def _end(rules: Rules, world: World, letter: Mind) -> tuple[World, str]:
@@ -333,7 +345,9 @@ def _end(rules: Rules, world: World, letter: Mind) -> tuple[World, str]:
 
 
 def _settle(rules: Rules, world: World, job: int) -> World:
-    """Where a gate only looks at what others have committed, an end and its commit are two steps."""
+    """Where a gate only looks at what others have committed, an end and its commit are two
+    steps.
+    """
     if not rules.gate_counts_live_members:
         return _count(world)
     if rules.gate_looks_after_its_lock:
@@ -367,18 +381,20 @@ def _renew(rules: Rules, world: World, mind: Mind) -> World:
     row = world.rows[mind.job]
     if row.status != RUNNING or (rules.heartbeat_is_fenced and row.token != mind.token):
         return world
-    kept = _put(world, mind.job, row._replace(lapsed=False))
-    return _usurped(kept, row, mind, "extended another's lease") if row.lapsed else kept
+    renewed = _put(world, mind.job, row._replace(lapsed=False))
+    return _usurped(renewed, row, mind, "extended another's lease") if row.lapsed else renewed
 
 
 def _give_up(rules: Rules, world: World, mind: Mind, status: str, takes_the_fence: bool) -> World:
-    """The answer is lost and the worker goes on believing; one that heard it is one that forgets."""
+    """The answer is lost and the worker goes on believing; one that heard it is one that
+    forgets.
+    """
     row = world.rows[mind.job]
     if not _accepts(rules, row, mind) or row.status != RUNNING:
         return world
     token = None if takes_the_fence else row.token
-    given = Row(status, token, None, attempts=row.attempts - 1, counter=row.counter)
-    return _usurped(_put(world, mind.job, given), row, mind, "gave the job up")
+    ended = Row(status, token, None, attempts=row.attempts - 1, counter=row.counter)
+    return _usurped(_put(world, mind.job, ended), row, mind, "gave the job up")
 
 
 def _reap(rules: Rules, world: World, job: int) -> World:
@@ -408,11 +424,11 @@ def _failed(rules: Rules, world: World, job: int) -> World:
 
 
 def _cancel(rules: Rules, world: World, job: int, row: Row) -> World:
-    told = world._replace(cancelled=world.cancelled | {job})
+    notified = world._replace(cancelled=world.cancelled | {job})
     if row.status == RUNNING and not rules.cancel_takes_the_fence:
-        return told
+        return notified
     ended = row._replace(status=CANCELLED, token=None, claim=None, holder=None, before=None)
-    return _settle(rules, _put(told, job, ended), job)
+    return _settle(rules, _put(notified, job, ended), job)
 
 
 def _put(world: World, job: int, row: Row) -> World:

@@ -65,5 +65,7 @@ async def check(stand: Stand, order: Order) -> None:
 
 
 async def count(stand: Stand, kind: str) -> int:
-    found: int = await stand.eye.fetchval("SELECT count(*) FROM penstock.job WHERE kind = $1", kind)
-    return found
+    number: int = await stand.eye.fetchval(
+        "SELECT count(*) FROM penstock.job WHERE kind = $1", kind
+    )
+    return number

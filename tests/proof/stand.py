@@ -60,13 +60,18 @@ CREATE UNLOGGED TABLE penstock.proof_first_job (job_id bigint NOT NULL);
 INSERT INTO penstock.proof_first_job VALUES (0);
 CREATE FUNCTION penstock.proof_order() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  NEW.order_key := NEW.order_key + (NEW.job_id - (SELECT job_id FROM penstock.proof_first_job)) * 100;
+  NEW.order_key := NEW.order_key + (NEW.job_id - (SELECT job_id FROM penstock.proof_first_job)) *
+    100;
   RETURN NEW;
 END $$;
-CREATE TRIGGER proof_order BEFORE INSERT ON penstock.live FOR EACH ROW EXECUTE FUNCTION penstock.proof_order();
+CREATE TRIGGER proof_order BEFORE INSERT ON penstock.live FOR EACH ROW EXECUTE FUNCTION
+  penstock.proof_order();
 """
 _NAME = "SELECT quote_ident(current_database())"
-_LEFT = "SELECT (SELECT count(*) FROM penstock.live) + (SELECT count(*) FROM penstock.job_group WHERE status < 10)"
+_LEFT = (
+    "SELECT (SELECT count(*) FROM penstock.live) + (SELECT count(*) FROM penstock.job_group WHERE"
+    " status < 10)"
+)
 _EMPTY = "; ".join(
     f"DELETE FROM penstock.{t}"
     for t in (*KERNEL_TABLES, "worker", "worker_session")
@@ -78,7 +83,9 @@ _DUMP = " UNION ALL ".join(
 
 
 class Stand:
-    """One database under proof; `eye` is a connection that looks at it and takes part in nothing."""
+    """One database under proof; `eye` is a connection that looks at it and takes part in
+    nothing.
+    """
 
     def __init__(self, dsn: str, db: Db, eye: asyncpg.Connection[asyncpg.Record]) -> None:
         self.dsn = dsn
@@ -113,8 +120,8 @@ class Stand:
     async def count_jobs_from_here(self) -> int:
         """The last number given so far: `order_without_ties` counts from it."""
         last: int = await self.eye.fetchval(
-            "UPDATE penstock.proof_first_job SET job_id ="
-            " (SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM penstock.job_id) RETURNING job_id"
+            "UPDATE penstock.proof_first_job SET job_id = (SELECT CASE WHEN is_called THEN"
+            " last_value ELSE 0 END FROM penstock.job_id) RETURNING job_id"
         )
         return last
 
@@ -169,8 +176,10 @@ async def stand_on(dsn: str, *, size: int = 8) -> AsyncIterator[Stand]:
         await eye.close()
 
 
-def beat(*held: Fence, worker: str = "w1", session: UUID = SESSION) -> Beat:
-    return Beat(worker=worker, session=session, queues=["default"], slots=4, version="0", held=held)
+def beat(*fences: Fence, worker: str = "w1", session: UUID = SESSION) -> Beat:
+    return Beat(
+        worker=worker, session=session, queues=["default"], slots=4, version="0", held=fences
+    )
 
 
 def registration(session: UUID, worker: str = "w1") -> Registration:

@@ -247,29 +247,31 @@ async def contradictions(stand: Stand, story: Story) -> list[str]:
     by_key = {r["unique_key"]: r["job_id"] for r in jobs.values()}
     spawned = [r["payload"] for r in jobs.values() if "spawned" in r["payload"]]
     notes = {r["note"] for r in await stand.eye.fetch("SELECT note FROM penstock.proof_note")}
-    found = [f"job {job_id} was lost" for job_id in jobs if job_id not in ends]
-    found += [
+    contradicting = [f"job {job_id} was lost" for job_id in jobs if job_id not in ends]
+    contradicting += [
         f"{tag} was accepted as {j}" for tag, j in story.accepted.items() if by_key.get(tag) != j
     ]
-    found += [
+    contradicting += [
         f"{j} was cancelled" for j in story.cancelled if ends[j]["status"] != Status.CANCELLED
     ]
     for fence, verdict in story.verdicts.items():
         ended_by_it = ends[fence.job_id]["attempt_id"] == fence.attempt_id
         if verdict is Verdict.STALE and ended_by_it:
-            found.append(f"{fence} was told that it was stale, and it ended the job")
+            contradicting.append(f"{fence} was told that it was stale, and it ended the job")
         if verdict is Verdict.DONE and not ended_by_it:
-            found.append(f"{fence} was told that it ended the job, and it did not")
-        wanted = f'{{"spawned": "{story.spawned[fence]}"}}'
+            contradicting.append(f"{fence} was told that it ended the job, and it did not")
+        payload = f'{{"spawned": "{story.spawned[fence]}"}}'
         outcome = story.asked[fence]
         expected = int(ended_by_it and isinstance(outcome, Succeeded) and bool(outcome.spawn))
-        if spawned.count(wanted) != expected:
-            found.append(f"{fence} spawned {spawned.count(wanted)} times")
-    found += [
+        if spawned.count(payload) != expected:
+            contradicting.append(f"{fence} spawned {spawned.count(payload)} times")
+    contradicting += [
         f"note {n} was refused and is there"
         for n, stood in story.notes.items()
         if stood != (n in notes)
     ]
     groups = await stand.eye.fetch("SELECT name, status FROM penstock.job_group")
-    found += [f"group {g['name']} has status {g['status']}" for g in groups if g["status"] < 10]
-    return found
+    contradicting += [
+        f"group {g['name']} has status {g['status']}" for g in groups if g["status"] < 10
+    ]
+    return contradicting

@@ -30,7 +30,9 @@ def name_of(text: str) -> str:
 
 
 class Tap(Protocol):
-    """Told of every statement; what it raises, the caller sees as if the connection had raised it."""
+    """Told of every statement; what it raises, the caller sees as if the connection had raised
+    it.
+    """
 
     async def before(self, connection: TappedConnection, name: str) -> None: ...
 

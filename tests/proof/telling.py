@@ -1,4 +1,6 @@
-"""How a story is told twice: to the kernel and to its model, with a comparison after each sentence."""
+"""How a story is told twice: to the kernel and to its model, with a comparison after each
+sentence.
+"""
 
 from __future__ import annotations
 
@@ -170,12 +172,12 @@ class Telling(RuleBasedStateMachine):
 
     def answer_or(self, code: str | None, question: Coroutine[object, object, T]) -> T | None:
         """The answer; or None when it is the refusal that the model foretold."""
-        answer, said = None, None
+        answer, error = None, None
         try:
             answer = self.run(question)
         except PenstockError as e:
-            said = e.code
-        assert said == code, f"the answer was {said}, foretold was {code}"
+            error = e.code
+        assert error == code, f"the answer was {error}, foretold was {code}"
         return answer
 
     def pick(self, pool: Sequence[T], which: int) -> T:

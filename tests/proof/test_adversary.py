@@ -243,8 +243,8 @@ async def test_a_renewal_does_not_call_an_attempt_stale_that_ended_by_its_own_ha
     await stand.store.finish([Ending(fence=retried.fence, outcome=Failed(error={}, retry_in=5))])
     await stand.store.park([Parking(fence=parked.fence, state={}, wake_in=5)])
     await stand.store.release([Release(fence=released.fence, reason="SIGTERM")])
-    held: list[Fence] = [c.fence for c in (done, parked, released, retried)]
-    renewal = await stand.store.renew(beat(*held))
+    fences: list[Fence] = [c.fence for c in (done, parked, released, retried)]
+    renewal = await stand.store.renew(beat(*fences))
     assert (renewal.lost, renewal.cancelled) == ([], [])
 
 
@@ -276,8 +276,8 @@ async def test_answers_come_in_the_order_of_the_questions_whatever_their_keys(st
     )
     assert [a.created for a in added] == [True, True, False, True]
     assert added[2].job_id == first
-    found = [(await stand.store.job(a.job_id)).unique_key for a in added]
-    assert found == keys
+    returned = [(await stand.store.job(a.job_id)).unique_key for a in added]
+    assert returned == keys
     claimed = await stand.claim(limit=10)
     assert [c.payload.get("key") for c in claimed] == [None, "c", None, "a"]
 

@@ -88,8 +88,8 @@ def progress(*claimed: Claimed) -> Script:
 
 
 def renew(*claimed: Claimed) -> Script:
-    held = [c.fence for c in claimed]
-    return lambda store, _db: store.renew(beat(*held, session=BEFORE))
+    fences = [c.fence for c in claimed]
+    return lambda store, _db: store.renew(beat(*fences, session=BEFORE))
 
 
 VERBS: Mapping[str, Verb] = {

@@ -84,13 +84,13 @@ WITNESSES = [
     "scope", [ONE, PAIR] if DEPTH == 1 else [ONE, PAIR, Scope(jobs=2, lost_claims=False)]
 )
 def test_no_story_breaks_a_promise_of_ours(scope: Scope) -> None:
-    found = check(Rules(), scope)
-    assert found.wrong is None, str(found)
-    assert found.worlds > 10_000
+    violations = check(Rules(), scope)
+    assert violations.wrong is None, str(violations)
+    assert violations.worlds > 10_000
 
 
 @pytest.mark.parametrize(("rules", "scope", "wrong"), WITNESSES)
 def test_a_story_breaks(rules: Rules, scope: Scope, wrong: str) -> None:
-    found = check(rules, scope)
-    assert wrong in str(found.wrong), str(found)
-    assert len(found.story) <= 10, str(found)
+    violations = check(rules, scope)
+    assert wrong in str(violations.wrong), str(violations)
+    assert len(violations.story) <= 10, str(violations)

@@ -59,7 +59,10 @@ async def test_two_claims_never_take_one_job(explorer: Explorer) -> None:
 
     async for order in explorer.walk(arrange):
         taken = [
-            c.job_id for found in order.results.values() if isinstance(found, list) for c in found
+            c.job_id
+            for result in order.results.values()
+            if isinstance(result, list)
+            for c in result
         ]
         assert len(taken) == len(set(taken)), f"{order}"
         await check(stand, order)
@@ -215,12 +218,12 @@ async def test_progress_and_ends_of_the_same_jobs_do_not_deadlock(explorer: Expl
 
     async def arrange() -> Mapping[str, Script]:
         await stand.add(PLAIN, PLAIN, PLAIN)
-        held = await stand.claim(limit=3)
-        updates = [ProgressUpdate(fence=c.fence, progress={"rows": 1}) for c in reversed(held)]
+        claimed = await stand.claim(limit=3)
+        updates = [ProgressUpdate(fence=c.fence, progress={"rows": 1}) for c in reversed(claimed)]
         endings = [
-            Ending(fence=held[0].fence, outcome=WELL),
-            Ending(fence=held[1].fence, outcome=BADLY),
-            Ending(fence=held[2].fence, outcome=Failed(error={}, retry_in=5)),
+            Ending(fence=claimed[0].fence, outcome=WELL),
+            Ending(fence=claimed[1].fence, outcome=BADLY),
+            Ending(fence=claimed[2].fence, outcome=Failed(error={}, retry_in=5)),
         ]
         return {
             "A": lambda store, _db: store.progress(updates),

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 _CLOCK_THAT_HOLDS_THE_REAPER = """
 CREATE OR REPLACE FUNCTION penstock.now() RETURNS timestamptz LANGUAGE plpgsql STABLE AS $$
 BEGIN
-  IF current_query() LIKE '%Groups that the reaper must look at%' THEN PERFORM pg_advisory_xact_lock_shared(42); END IF;
+  IF current_query() LIKE '%Groups that the reaper must look at%' THEN PERFORM
+    pg_advisory_xact_lock_shared(42); END IF;
   RETURN (SELECT at FROM penstock.proof_clock);
 END $$"""
 

@@ -97,10 +97,10 @@ async def test_a_spawn_that_wants_the_lock_of_a_member_that_is_cancelled_does_no
 
     async def arrange() -> Mapping[str, Script]:
         spec = JobSpec(kind="plain", lock_key="t")
-        group_id, [held, _] = await stand.store.open_group(GroupSpec(name="g"), [spec, PLAIN])
+        group_id, [first, _] = await stand.store.open_group(GroupSpec(name="g"), [spec, PLAIN])
         plan = next(c for c in await stand.claim(limit=2) if not c.lock_key)
         chunk = JobSpec(kind="plain", lock_key="t", group_id=group_id)
-        return {"A": finish(plan, outcome=Succeeded(spawn=[chunk])), "B": cancel(held.job_id)}
+        return {"A": finish(plan, outcome=Succeeded(spawn=[chunk])), "B": cancel(first.job_id)}
 
     async for order in explorer.walk(arrange):
         await check(stand, order)

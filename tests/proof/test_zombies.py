@@ -164,7 +164,8 @@ OWN_HAND = {
     ("renews", parked_and_claimed_again),
     ("renews", released_and_claimed_again),
 }
-"""The attempt gave the job up itself: a repetition is no news, and a renewal has nothing to tell."""
+"""The attempt gave the job up itself: a repetition is no news, and a renewal has nothing to tell.
+"""
 CANCELLED_RENEWAL = ("renews", cancelled)
 
 
@@ -202,12 +203,12 @@ async def try_late(stand: Stand, write: str) -> None:
         pair = (write, lose)
         assert await stand.dump() == before, f"{write} after {lose.__name__}"
         assert taken == (pair in OWN_HAND), f"{write} after {lose.__name__}"
-        told = [e for e in logs if e["event"] == "stale_attempt"]
+        events = [e for e in logs if e["event"] == "stale_attempt"]
         expected = 0 if pair in OWN_HAND or pair == CANCELLED_RENEWAL else 1
-        assert (len(told), stale_count(stand) - counted) == (expected, expected), (
+        assert (len(events), stale_count(stand) - counted) == (expected, expected), (
             f"{write} after {lose.__name__}"
         )
-        assert all(e["attempt_id"] == str(zombie.fence.attempt_id) for e in told)
+        assert all(e["attempt_id"] == str(zombie.fence.attempt_id) for e in events)
 
 
 @pytest.mark.parametrize("write", LATE_WRITES)

@@ -1,4 +1,4 @@
-"""A process that does what it must not, for the tests of its limits."""
+"""A process that exceeds its limits, for the tests of these limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two tables, a recipe, and what the matcher says of them."""
+"""Runs the matcher on two tables and a recipe document."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def recipe(**parts: Any) -> dict[str, Any]:
-    """A recipe's document; sources are uploads, for tests give the files themselves."""
+    """A recipe document; its sources are uploads, because tests pass the files directly."""
     side = {"upload": "0" * 32, "primary_key": ["id"]}
     return {"name": "test", "sources": {"left": side, "right": side}, **parts}
 
@@ -46,12 +46,12 @@ def matching(
             engine, folder / "scratch", EngineLimits(memory_bytes=512 * 1024**2)
         ) as opened:
             read = validation.read(document)
-            found = [
+            sides = [
                 narrowed(columns(opened.relation(f"{file.stem}_rows", [file])), [file])
                 for file in files
             ]
-            validation.check(read, *found)
-            yield Matching(opened, read, *found, limits=limits)
+            validation.check(read, *sides)
+            yield Matching(opened, read, *sides, limits=limits)
 
 
 def links(

@@ -1,5 +1,4 @@
-"""Records that compete: as many pairs as there can be, the same ones whoever settles them, in
-bounded memory."""
+"""Competing records: the most pairs possible, the same ones by every method, in bounded memory."""
 
 from __future__ import annotations
 
@@ -185,7 +184,7 @@ def test_many_parts_and_duplicates_are_settled_in_bounded_memory(tmp_path: Path)
 def tight(folder: Path, pattern: str = "1:1") -> tuple[dict[str, list[int]], int]:
     """The counts and the peak memory of a matching in a process of its own."""
     files = [str(folder / f"{name}.parquet") for name in ("left", "right")]
-    module = [sys.executable, "-m", "tests.reconcile.tight"]
+    module = [sys.executable, "-m", "tests.reconcile.measured_match"]
     command = [*module, *files, str(folder / "scratch"), str(MEMORY), pattern]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]

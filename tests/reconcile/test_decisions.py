@@ -1,4 +1,4 @@
-"""What people decided, and how old a break is, from run to run."""
+"""Manual decisions, and the age of breaks from run to run."""
 
 from __future__ import annotations
 
@@ -59,11 +59,11 @@ def run(
 
 
 def rows(files: Sequence[Any], table: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
+    table_rows: list[dict[str, Any]] = []
     for file in files:
         if file.table == table:
-            found += pq.read_table(file.path).to_pylist()
-    return found
+            table_rows += pq.read_table(file.path).to_pylist()
+    return table_rows
 
 
 def test_a_manual_match_goes_before_any_rule_and_an_unmatch_is_never_made(
@@ -77,11 +77,11 @@ def test_a_manual_match_goes_before_any_rule_and_an_unmatch_is_never_made(
         engine,
         decided=decided,
     )
-    found = {
+    matched = {
         (row["rule"], row["left_id"], row["right_id"])
         for row in rows(done.evidence.files, "matched")
     }
-    assert found == {("manual", 1, 12), ("same", 3, 13)}
+    assert matched == {("manual", 1, 12), ("same", 3, 13)}
     left = rows(done.evidence.files, "unmatched_left")
     assert [(row["id"], row["reason"]) for row in left] == [(2, "ambiguous")]
 
@@ -98,11 +98,11 @@ def test_what_people_decided_holds_for_free_sql_too_and_totals_tie(
         {10: "a", 11: "b", 12: "z", 13: "c"},
     )
     done = run(tmp_path / "a", *sides, engine, decided=decided, match_sql=SQL)
-    found = {
+    matched = {
         (row["rule"], row["left_id"], row["right_id"])
         for row in rows(done.evidence.files, "matched")
     }
-    assert found == {("manual", 1, 12), ("match_sql", 3, 13)}
+    assert matched == {("manual", 1, 12), ("match_sql", 3, 13)}
     assert {row["id"] for row in rows(done.evidence.files, "unmatched_right")} == {10, 11}
 
 
@@ -119,8 +119,8 @@ def test_a_group_is_not_made_of_records_that_people_took_apart(engine: str, tmp_
         decided=Decided(unmatch=[(["1"], ["11"])]),
         rules=[group],
     )
-    found = {(row["left_id"], row["right_id"]) for row in rows(done.evidence.files, "matched")}
-    assert found == {(3, 12)}
+    matched = {(row["left_id"], row["right_id"]) for row in rows(done.evidence.files, "matched")}
+    assert matched == {(3, 12)}
     assert {row["id"] for row in rows(done.evidence.files, "unmatched_left")} == {1, 2}
 
 

@@ -1,5 +1,5 @@
-"""Values of every type out of every form, read back by other readers and compared with the Arrow
-values."""
+"""Values of every type in every download format, read back by other readers and compared with the
+Arrow values."""
 
 from __future__ import annotations
 
@@ -249,9 +249,13 @@ def test_every_value_of_every_type_reads_back_as_it_was(what: str, form: str) ->
 def test_a_csv_tells_nulls_from_empty_texts(tmp_path: Path, what: str) -> None:
     path = tmp_path / "x.csv"
     path.write_bytes(written("csv", COLUMNS[what]))
-    options = "header=true, all_varchar=true, allow_quoted_nulls=false, quote='\"', escape='\"', delim=','"
+    options = (
+        "header=true, all_varchar=true, allow_quoted_nulls=false, "
+        "quote='\"', escape='\"', delim=','"
+    )
     nulls = duckdb.sql(
-        f"SELECT c IS NULL FROM read_csv('{path}', {options}, new_line='\\n') ORDER BY CAST(before AS INT)"
+        f"SELECT c IS NULL FROM read_csv('{path}', {options}, new_line='\\n')"
+        " ORDER BY CAST(before AS INT)"
     )
     assert [row[0] for row in nulls.fetchall()] == [
         value is None for value in truth_of(COLUMNS[what])

@@ -1,4 +1,4 @@
-"""Evidence: every break with its reason, totals that tie, and the same bytes again."""
+"""Evidence: a reason for every break, totals that tie, and reproducible bytes."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_matched_has_keys_rule_differences_and_score(engine: str, tmp_path: Path
 
 def test_every_break_has_its_reason_and_its_nearest_candidate(engine: str, tmp_path: Path) -> None:
     done = execute(tmp_path / "a", LEFT, RIGHT, engine=engine)
-    found = [
+    breaks = [
         (
             row["id"],
             row["reason"],
@@ -128,7 +128,7 @@ def test_every_break_has_its_reason_and_its_nearest_candidate(engine: str, tmp_p
         )
         for row in table(done, "unmatched_left")
     ]
-    assert found == [
+    assert breaks == [
         ("i2", "amount_out_of_tolerance", "p2", Decimal("0.030000"), 0),
         ("i3", "date_out_of_window", "p3", Decimal("0.000000"), 8),
         ("i4", "no_key", None, None, None),
@@ -300,8 +300,8 @@ def test_a_group_of_many_and_many_has_each_record_once(engine: str, tmp_path: Pa
     )
     right = side(("p1", "A", "6.00", 1), ("p2", "B", "2.00", 1))
     done = execute(tmp_path / "a", left, right, engine=engine, rules=[rule])
-    found = [(row["match_id"], row["left_id"], row["right_id"]) for row in table(done, "matched")]
-    assert found == [("1-0", "i1", "p1"), ("1-0", "i2", None), ("1-0", "i3", None)]
+    links = [(row["match_id"], row["left_id"], row["right_id"]) for row in table(done, "matched")]
+    assert links == [("1-0", "i1", "p1"), ("1-0", "i2", None), ("1-0", "i3", None)]
     assert [row["reason"] for row in table(done, "unmatched_right")] == ["sum_mismatch"]
 
 
@@ -448,7 +448,10 @@ def test_free_sql_that_returns_a_key_of_no_record_is_refused(engine: str, tmp_pa
 
 
 def test_keys_of_outer_joins_that_are_not_there_name_nobody(engine: str, tmp_path: Path) -> None:
-    sql = "SELECT l.id AS left_id, r.id AS right_id FROM left_src l FULL JOIN right_src r ON l.ref = r.ref"
+    sql = (
+        "SELECT l.id AS left_id, r.id AS right_id FROM left_src l"
+        " FULL JOIN right_src r ON l.ref = r.ref"
+    )
     left, right = (
         side(("i1", "A", "1.00", 1), (None, "B", "1.00", 1)),
         side(("p1", "A", "1.00", 1), ("p2", "C", "1.00", 1)),

@@ -1,4 +1,4 @@
-"""Filters on texts: every source lets the same records through, whatever its collation is."""
+"""Filters on text: every source selects the same records, whatever its collation."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def halves(dice: random.Random) -> Iterator[float]:
-    """Numbers with a 5 as their seventh decimal, and their neighbours among doubles."""
+    """Numbers with a 5 as their seventh decimal, and their neighbors among doubles."""
     for _ in range(30_000):
         size = dice.choice([1, 10, 1000, 10**6, 10**8, 10**9])
         number = float(f"{dice.choice('+-')}{dice.randrange(size)}.{dice.randrange(10**6):06d}5")
@@ -43,7 +43,7 @@ def test_a_float_is_rounded_half_up_from_its_shortest_text(engine: str, tmp_path
     floats = [*halves(dice), *amounts(dice)]
     with open_engine(engine, tmp_path, EngineLimits()) as opened:
         opened.load("t", pa.table({"i": range(len(floats)), "f": floats}))
-        read = opened.stream(f"SELECT i, {of_float('f', opened.words)} AS v FROM t ORDER BY i")
+        read = opened.stream(f"SELECT i, {of_float('f', opened.dialect)} AS v FROM t ORDER BY i")
         numbers = read.read_all().column("v").to_pylist()
     wrong = [(f, v) for f, v in zip(floats, numbers, strict=True) if v != rounded(f)]
     assert wrong == []

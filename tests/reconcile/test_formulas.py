@@ -1,4 +1,4 @@
-"""What a spreadsheet would compute when it opens a CSV file is text there; other readers say so."""
+"""Formulas are neutralized in CSV; other readers confirm it."""
 
 from __future__ import annotations
 
@@ -61,9 +61,11 @@ def cells(text: str, delimiter: str = ",") -> list[str]:
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string()], ids=str)
 def test_a_text_that_begins_like_a_formula_has_an_apostrophe_before_it(kind: pa.DataType) -> None:
-    found = cells(written(FORMULAS, kind=kind))
-    assert [cell[0] for cell in found] == ["'"] * len(FORMULAS)
-    assert [cell[1:].replace("'", "") for cell in found] == [f.replace("'", "") for f in FORMULAS]
+    written_cells = cells(written(FORMULAS, kind=kind))
+    assert [cell[0] for cell in written_cells] == ["'"] * len(FORMULAS)
+    assert [cell[1:].replace("'", "") for cell in written_cells] == [
+        f.replace("'", "") for f in FORMULAS
+    ]
 
 
 def test_a_text_of_which_another_delimiter_makes_a_formula_is_changed_within() -> None:

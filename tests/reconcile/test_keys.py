@@ -1,4 +1,5 @@
-"""Keys as text: alike on every engine, different for different keys, and read back by decisions."""
+"""Keys as text: the same on every engine, distinct for distinct keys, and parsed back by
+decisions."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A worker or a control plane that is killed at any step of a run: others end it, and the evidence
-is the same."""
+"""A worker or control plane killed at any step of a run: others finish it, and the evidence is the
+same."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from tests.graphs.stand import (
     standing,
     until,
 )
-from tests.reconcile.victim import PLANE, QUEUES, WORKER
+from tests.reconcile.crashing_process import CONTROL_PLANE, QUEUES, WORKER
 from tests.servers.process import free_ports
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-PATIENCE = 60
+TIMEOUT = 60
 RULES = [{"name": "exact", "conditions": [{"left": "ref", "op": "eq", "right": "ref"}]}]
 TABLES = {"left": "invoices", "right": "payments"}
 SOURCES = {
@@ -42,7 +42,7 @@ ORDER = {
 }
 
 
-class Victims:
+class ProcessController:
     def __init__(self, process: asyncio.subprocess.Process, environment: dict[str, str]) -> None:
         self._process = process
         self._environment = environment
@@ -58,11 +58,11 @@ class Victims:
     async def stop(self, pid: int) -> int:
         return await self._do(do="stop", pid=pid)
 
-    async def _do(self, **order: Any) -> int:
+    async def _do(self, **command: Any) -> int:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps(order).encode() + b"\n")
-        answer = await asyncio.wait_for(self._process.stdout.readline(), PATIENCE)
+        self._process.stdin.write(json.dumps(command).encode() + b"\n")
+        answer = await asyncio.wait_for(self._process.stdout.readline(), TIMEOUT)
         return int(json.loads(answer))
 
 
@@ -70,7 +70,8 @@ class Victims:
 async def stand(database: str, warehouse: str, tmp_path: Path) -> AsyncIterator[Stand]:
     async with connected(warehouse) as connection:
         await connection.execute(
-            "CREATE TABLE invoices AS SELECT i AS id, 'R' || i AS ref FROM generate_series(1, 500) AS i"
+            "CREATE TABLE invoices AS SELECT i AS id, 'R' || i AS ref"
+            " FROM generate_series(1, 500) AS i"
         )
         await connection.execute(
             "CREATE TABLE payments AS SELECT * FROM invoices WHERE id % 7 <> 0"
@@ -88,7 +89,7 @@ async def stand(database: str, warehouse: str, tmp_path: Path) -> AsyncIterator[
 
 
 @pytest.fixture
-async def victims(stand: Stand, database: str) -> AsyncIterator[Victims]:
+async def processes(stand: Stand, database: str) -> AsyncIterator[ProcessController]:
     key = stand.settings.secret_key
     assert key is not None
     environment = {
@@ -104,36 +105,36 @@ async def victims(stand: Stand, database: str) -> AsyncIterator[Victims]:
     }
     pipes = {"stdin": asyncio.subprocess.PIPE, "stdout": asyncio.subprocess.PIPE}
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "tests.reconcile.victim", **pipes
+        sys.executable, "-m", "tests.reconcile.crashing_process", **pipes
     )
-    yield Victims(process, environment)
+    yield ProcessController(process, environment)
     assert process.stdin is not None
     process.stdin.close()
-    assert await asyncio.wait_for(process.wait(), PATIENCE) == 0
+    assert await asyncio.wait_for(process.wait(), TIMEOUT) == 0
 
 
 @asynccontextmanager
-async def asking(url: str) -> AsyncIterator[httpx2.AsyncClient]:
+async def connected_client(url: str) -> AsyncIterator[httpx2.AsyncClient]:
     headers = {"Authorization": "Bearer operator"}
     async with httpx2.AsyncClient(
-        base_url=url, headers=headers, timeout=PATIENCE, trust_env=False
+        base_url=url, headers=headers, timeout=TIMEOUT, trust_env=False
     ) as client:
         yield client
 
 
-async def answers(url: str) -> None:
-    async with asking(url) as me:
+async def wait_until_healthy(url: str) -> None:
+    async with connected_client(url) as me:
 
-        async def does_it() -> bool:
+        async def is_healthy() -> bool:
             try:
                 return (await me.get("/health")).is_success
             except httpx2.TransportError:
                 return False
 
-        await until(does_it)
+        await until(is_healthy)
 
 
-async def asked(me: httpx2.AsyncClient) -> int:
+async def start_run(me: httpx2.AsyncClient) -> int:
     answer = await me.post("/api/runs", json=ORDER)
     assert answer.status_code == 202, answer.text
     return int(answer.json()["data"]["run_id"])
@@ -141,38 +142,39 @@ async def asked(me: httpx2.AsyncClient) -> int:
 
 async def evidence(me: httpx2.AsyncClient, run_id: int) -> str:
     """The digest of a completed run's evidence, which is there as its manifest says."""
-    found: dict[str, Any] = {}
+    run: dict[str, Any] = {}
 
     async def is_over() -> bool:
-        found.update((await me.get(f"/api/runs/{run_id}")).json()["data"])
-        return found["status"] in ("completed", "failed")
+        run.update((await me.get(f"/api/runs/{run_id}")).json()["data"])
+        return run["status"] in ("completed", "failed")
 
     await until(is_over)
-    assert found["status"] == "completed", found["error"]
-    assert found["totals"]["left"]["matched"] == 429
+    assert run["status"] == "completed", run["error"]
+    assert run["totals"]["left"]["matched"] == 429
     manifest = (await me.get(f"/api/runs/{run_id}/manifest")).json()["data"]
-    assert manifest["evidence_sha256"] == found["evidence_sha256"]
-    return str(found["evidence_sha256"])
+    assert manifest["evidence_sha256"] == run["evidence_sha256"]
+    return str(run["evidence_sha256"])
 
 
 async def lapse(dsn: str) -> None:
     """What the dead worker held is free to be taken."""
     async with connected(dsn) as connection:
         await connection.execute(
-            "UPDATE penstock.live SET lease_until = penstock.now() - interval '1 second' WHERE status = 1"
+            "UPDATE penstock.live SET lease_until = penstock.now() - interval '1 second'"
+            " WHERE status = 1"
         )
 
 
 async def test_a_worker_that_is_killed_at_any_step_leaves_the_same_evidence(
-    stand: Stand, victims: Victims, database: str
+    stand: Stand, processes: ProcessController, database: str
 ) -> None:
     digests: dict[str, str] = {}
-    async with asking(str(stand.settings.url)) as me:
+    async with connected_client(str(stand.settings.url)) as me:
         for step in ("nothing", *WORKER):
-            run_id = await asked(me)
+            run_id = await start_run(me)
             if step != "nothing":
                 assert (
-                    await victims.ended(await victims.start("worker", step)) == -signal.SIGKILL
+                    await processes.ended(await processes.start("worker", step)) == -signal.SIGKILL
                 ), step
                 await lapse(database)
             async with stand.working(queues=QUEUES):
@@ -181,28 +183,28 @@ async def test_a_worker_that_is_killed_at_any_step_leaves_the_same_evidence(
 
 
 async def test_a_control_plane_that_is_killed_at_any_step_leaves_the_same_evidence(
-    stand: Stand, victims: Victims, database: str
+    stand: Stand, processes: ProcessController, database: str
 ) -> None:
     digests: dict[str, str] = {}
     [port] = free_ports(1)
     url = f"http://127.0.0.1:{port}"
-    async with asking(str(stand.settings.url)) as me, asking(url) as mortal:
-        for step in (None, *PLANE):
-            pid = await victims.start("plane", step, PENSTOCK_PORT=str(port))
-            await answers(url)
+    async with connected_client(str(stand.settings.url)) as me, connected_client(url) as crashing:
+        for step in (None, *CONTROL_PLANE):
+            pid = await processes.start("plane", step, PENSTOCK_PORT=str(port))
+            await wait_until_healthy(url)
             async with stand.working(queues=QUEUES, url=url):
                 try:
-                    run_id = await asked(mortal)
+                    run_id = await start_run(crashing)
                 except httpx2.TransportError:
-                    assert step == "a run is asked for"
+                    assert step == "a run is created"
                     assert (await me.get("/api/runs")).json()["meta"]["total"] == len(digests)
                     run_id = 0
                 if step is not None:
-                    assert await victims.ended(pid) == -signal.SIGKILL, step
-                    pid = await victims.start("plane", PENSTOCK_PORT=str(port))
-                    await answers(url)
-                digests[str(step)] = await evidence(me, run_id or await asked(mortal))
-            assert await victims.stop(pid) == 0
+                    assert await processes.ended(pid) == -signal.SIGKILL, step
+                    pid = await processes.start("plane", PENSTOCK_PORT=str(port))
+                    await wait_until_healthy(url)
+                digests[str(step)] = await evidence(me, run_id or await start_run(crashing))
+            assert await processes.stop(pid) == 0
     assert len(set(digests.values())) == 1, digests
     async with connected(database) as connection:
         kinds = await connection.fetch(
@@ -213,19 +215,21 @@ async def test_a_control_plane_that_is_killed_at_any_step_leaves_the_same_eviden
 
 @pytest.mark.parametrize("step", ["a match begins", "some evidence is stored"])
 async def test_a_matcher_that_is_killed_and_started_again_under_its_name_ends_the_run_at_once(
-    stand: Stand, victims: Victims, tmp_path: Path, step: str
+    stand: Stand, processes: ProcessController, tmp_path: Path, step: str
 ) -> None:
     """Nobody touches the lease, which is longer than the patience of this test."""
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     place = {"PENSTOCK_WORKER_NAME": "matcher-0", "TMPDIR": str(scratch)}
-    async with asking(str(stand.settings.url)) as me:
-        run_id = await asked(me)
-        assert await victims.ended(await victims.start("worker", step, **place)) == -signal.SIGKILL
+    async with connected_client(str(stand.settings.url)) as me:
+        run_id = await start_run(me)
+        assert (
+            await processes.ended(await processes.start("worker", step, **place)) == -signal.SIGKILL
+        )
         assert [path.name.startswith("penstock-run-") for path in scratch.iterdir()] == [True]
-        pid = await victims.start("worker", **place)
+        pid = await processes.start("worker", **place)
         await evidence(me, run_id)
-        assert await victims.stop(pid) == 0
+        assert await processes.stop(pid) == 0
         jobs = (await me.get("/api/jobs", params={"kind": "match"})).json()["data"]
         attempts = (await me.get(f"/api/jobs/{jobs[0]['id']}")).json()["data"]["attempts"]
     assert [attempt["how"] for attempt in attempts] == ["lapsed", "succeeded"]
@@ -235,17 +239,18 @@ async def test_a_matcher_that_is_killed_and_started_again_under_its_name_ends_th
 
 
 async def test_a_run_whose_matcher_was_lost_does_not_say_that_it_is_executing(
-    stand: Stand, victims: Victims, database: str
+    stand: Stand, processes: ProcessController, database: str
 ) -> None:
-    async with asking(str(stand.settings.url)) as me:
-        run_id = await asked(me)
+    async with connected_client(str(stand.settings.url)) as me:
+        run_id = await start_run(me)
         assert (
-            await victims.ended(await victims.start("worker", "some evidence is stored"))
+            await processes.ended(await processes.start("worker", "some evidence is stored"))
             == -signal.SIGKILL
         )
         async with connected(database) as connection:
             await connection.execute(
-                'UPDATE penstock.live SET progress = \'{"percent": 20, "stage": "matching"}\' WHERE status = 1'
+                'UPDATE penstock.live SET progress = \'{"percent": 20,'
+                ' "stage": "matching"}\' WHERE status = 1'
             )
         await lapse(database)
         await stand.parts.store.reap()

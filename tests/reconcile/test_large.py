@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 MEMORY = 512_000_000
 LEFT, RIGHT, PAID = 5_000_000, 4_750_000, 3_000_000
 AROUND_THE_ENGINE = 384 * 1024**2
-"""Python with its libraries, a row group in each direction, and what the engine's allocator keeps."""
+"""Python and its libraries, a row group in each direction, and the engine's allocator."""
 
 
 def test_five_million_records_are_matched_in_half_a_gigabyte(tmp_path: Path) -> None:
@@ -23,7 +23,7 @@ def test_five_million_records_are_matched_in_half_a_gigabyte(tmp_path: Path) -> 
     command = [
         sys.executable,
         "-m",
-        "tests.reconcile.tight",
+        "tests.reconcile.measured_match",
         left,
         right,
         str(tmp_path / "scratch"),
@@ -31,22 +31,28 @@ def test_five_million_records_are_matched_in_half_a_gigabyte(tmp_path: Path) -> 
     ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
-    found = json.loads(done.stdout)
-    assert found["counts"] == {
+    manifest = json.loads(done.stdout)
+    assert manifest["counts"] == {
         "left": [LEFT, PAID, LEFT - PAID],
         "right": [RIGHT, PAID, RIGHT - PAID],
     }
-    assert found["peak"] < MEMORY + AROUND_THE_ENGINE
+    assert manifest["peak"] < MEMORY + AROUND_THE_ENGINE
 
 
 def _written(folder: Path) -> tuple[str, str]:
     """Every payment has an invoice, in another order; the last ones are a unit too much."""
     files = {side: str(folder / f"{side}.parquet") for side in ("left", "right")}
     amount = "CAST(ref % 100000 + 1 + extra AS DECIMAL(18, 2))"
-    columns = f"key AS id, printf('R%09d', ref) AS ref, {amount} AS amount, printf('a note on %d', ref) AS note"
+    columns = (
+        f"key AS id, printf('R%09d', ref) AS ref, {amount} AS amount, "
+        "printf('a note on %d', ref) AS note"
+    )
     rows = {
-        "left": f"SELECT printf('INV-%09d', i) AS key, i AS ref, 0 AS extra FROM range({LEFT}) AS t(i)",
-        "right": f"SELECT printf('PAY-%09d', i) AS key, ref, CASE WHEN ref < {PAID} THEN 0 ELSE 1 END AS extra"
+        "left": (
+            f"SELECT printf('INV-%09d', i) AS key, i AS ref, 0 AS extra FROM range({LEFT}) AS t(i)"
+        ),
+        "right": "SELECT printf('PAY-%09d', i) AS key, ref,"
+        f" CASE WHEN ref < {PAID} THEN 0 ELSE 1 END AS extra"
         f" FROM (SELECT i, i * 7919 % {RIGHT} AS ref FROM range({RIGHT}) AS t(i))",
     }
     with duckdb.connect() as db:

@@ -1,4 +1,4 @@
-"""Every limit of a recipe: what is at it is taken, what is past it is refused and says so."""
+"""Every limit of a recipe: the limit itself is accepted, one more is refused with a message."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ KEY = {"left": "ref", "op": "eq", "right": "ref"}
 SIDE = {"upload": "0" * 32, "primary_key": "id"}
 
 
-def conditions(*wanted: dict[str, Any], **more: Any) -> dict[str, Any]:
-    return {"rules": [{"name": "r", "conditions": list(wanted), **more}]}
+def conditions(*items: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"rules": [{"name": "r", "conditions": list(items), **more}]}
 
 
 def left(**side: Any) -> dict[str, Any]:
@@ -152,5 +152,5 @@ def test_so_little_is_enough_and_less_is_not(least: dict[str, Any], below: dict[
 def test_a_key_is_kept_up_to_a_length() -> None:
     assert key_text(["x" * 1996])
     for wrong in (["x" * 1997], []):
-        with pytest.raises(InvalidInput, match="values of its primary key"):
+        with pytest.raises(InvalidInput, match="primary key values"):
             key_text(wrong)

@@ -1,4 +1,4 @@
-"""Single behaviours of the matcher, on every engine."""
+"""Single behaviors of the matcher, on every engine."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ def test_an_amount_exactly_at_the_tolerance_matches_and_a_cent_more_does_not(
         SAME_REF, {"left": "amount", "op": "tolerance", "right": "amount", "absolute": "0.02"}
     )
     refs = ["a", "b", "c", "d"]
-    found = links(
+    result = links(
         document, table(ref=refs, amount=sides[0]), table(ref=refs, amount=sides[1]), engine=engine
     )
-    assert {pair[0] for pair in found["rule"]} == {0, 2, 3}
+    assert {pair[0] for pair in result["rule"]} == {0, 2, 3}
 
 
 def test_two_percent_of_the_left_amount_is_exact(engine: str) -> None:
@@ -61,13 +61,13 @@ def test_two_percent_of_the_left_amount_is_exact(engine: str) -> None:
         for v in (["50.00", "50.00"], ["51.00", "51.01"])
     ]
     refs = ["a", "b"]
-    found = links(
+    result = links(
         document,
         table(ref=refs, amount=amounts[0]),
         table(ref=refs, amount=amounts[1]),
         engine=engine,
     )
-    assert found["rule"] == {(0, 0, False)}
+    assert result["rule"] == {(0, 0, False)}
 
 
 def test_a_tie_is_broken_by_the_keys_and_flagged(engine: str) -> None:
@@ -79,10 +79,10 @@ def test_a_tie_is_broken_by_the_keys_and_flagged(engine: str) -> None:
 
 
 def test_nobody_is_matched_twice_however_many_copies_there_are(engine: str) -> None:
-    found = links(one_rule(SAME_REF), table(ref=["a"] * 3), table(ref=["a"] * 5), engine=engine)[
+    pairs = links(one_rule(SAME_REF), table(ref=["a"] * 3), table(ref=["a"] * 5), engine=engine)[
         "rule"
     ]
-    assert {pair[:2] for pair in found} == {(0, 0), (1, 1), (2, 2)}
+    assert {pair[:2] for pair in pairs} == {(0, 0), (1, 1), (2, 2)}
 
 
 def test_a_later_rule_only_sees_what_is_left(engine: str) -> None:
@@ -93,13 +93,13 @@ def test_a_later_rule_only_sees_what_is_left(engine: str) -> None:
         },
         {"name": "loose", "conditions": [SAME_REF]},
     ]
-    found = links(
+    result = links(
         recipe(rules=rules),
         table(ref=["a", "a"], amount=[1, 2]),
         table(ref=["a", "a"], amount=[2, 9]),
         engine=engine,
     )
-    assert found == {"exact": {(1, 0, False)}, "loose": {(0, 1, False)}}
+    assert result == {"exact": {(1, 0, False)}, "loose": {(0, 1, False)}}
 
 
 def test_nulls_match_nothing_not_even_each_other(engine: str) -> None:
@@ -160,10 +160,10 @@ def test_text_that_is_no_number_or_date_is_named(engine: str, column: str, op: s
 
 def test_a_recipe_that_multiplies_rows_is_stopped_at_the_limit(engine: str) -> None:
     side = table(ref=["a"] * 10)
-    found = links(
+    result = links(
         one_rule(SAME_REF), side, side, engine=engine, limits=MatchLimits(per_row=5, least=0)
     )
-    assert len(found["rule"]) == 10
+    assert len(result["rule"]) == 10
     with pytest.raises(TooManyCandidates, match="multiplies rows") as caught:
         links(
             one_rule(SAME_REF), side, side, engine=engine, limits=MatchLimits(per_row=4, least=99)
@@ -192,9 +192,11 @@ def test_a_rule_without_a_key_is_refused_when_it_is_too_much(engine: str) -> Non
 
 
 def test_free_sql_matches_with_our_functions(engine: str) -> None:
-    sql = """SELECT l.id AS left_id, r.id AS right_id FROM left_src l JOIN right_src r ON l.ref = r.ref
+    sql = """SELECT l.id AS left_id, r.id AS right_id
+        FROM left_src l JOIN right_src r ON l.ref = r.ref
         AND tolerance_match(l.amount, r.amount, 0.02) AND pct_match(l.amount, r.amount, 50)
-        AND date_match(l.day, r.day, 2) AND similarity(l.name, r.name) >= 0.75 -- the rest is breaks"""
+        AND date_match(l.day, r.day, 2) AND similarity(l.name, r.name) >= 0.75
+        -- the rest is breaks"""
     left = table(
         ref=["a", "b"], amount=[1.10, 5.0], day=[date(2024, 1, 1)] * 2, name=["Acme", "Acme"]
     )
@@ -208,10 +210,10 @@ def test_free_sql_that_repeats_a_record_is_flagged(engine: str) -> None:
     sql = (
         "SELECT l.id AS left_id, r.id AS right_id FROM left_src l, right_src r WHERE l.ref = r.ref"
     )
-    found = links(
+    result = links(
         recipe(match_sql=sql), table(ref=["a", "b"]), table(ref=["a", "a", "b"]), engine=engine
     )
-    assert found["match_sql"] == {(0, 0, True), (0, 1, True), (1, 2, False)}
+    assert result["match_sql"] == {(0, 0, True), (0, 1, True), (1, 2, False)}
 
 
 @pytest.mark.parametrize(

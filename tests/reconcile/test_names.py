@@ -1,4 +1,5 @@
-"""Columns may have any names: ours, names that differ only in case, names that evidence has too."""
+"""Columns may have any name: internal names, names that differ only in case, names of evidence
+columns."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from penstock.reconcile.matching.column import columns
 from penstock.reconcile.recipes import validation
 from penstock.reconcile.recipes.draft import whole
 from penstock.reconcile.recipes.model import Side
-from penstock.reconcile.staging.filter_sql import kept
+from penstock.reconcile.staging.filter_sql import apply_filters
 from tests.reconcile.book_runs import document, execute, rows
 from tests.reconcile.every_type import EVERY_TYPE
 
@@ -123,7 +124,10 @@ def test_free_sql_reads_a_column_that_is_called_like_the_place_of_a_row(
     engine: str,
     tmp_path: Path,
 ) -> None:
-    sql = 'SELECT l."_id" AS "left__id", r."_id" AS "right__id" FROM left_src l JOIN right_src r ON l."_id" = r."_id"'
+    sql = (
+        'SELECT l."_id" AS "left__id", r."_id" AS "right__id"'
+        ' FROM left_src l JOIN right_src r ON l."_id" = r."_id"'
+    )
     sides = [pa.table({"_id": ids}) for ids in ([5, 6, 7], [7, 5])]
     done = execute(tmp_path / "run", document("_id", "_id", match_sql=sql), *sides, engine=engine)
     assert [(row["left__id"], row["right__id"]) for row in rows(done, "matched")] == [
@@ -156,7 +160,7 @@ def test_a_filter_reads_the_column_that_it_names(tmp_path: Path) -> None:
     pq.write_table(rows_of, tmp_path / "rows.parquet")
     filters = [{"column": "REF", "op": "eq", "value": "b"}]
     side = Side.model_validate({"upload": "0" * 32, "primary_key": "_id", "filters": filters})
-    filtered = kept([tmp_path / "rows.parquet"], side, tmp_path / "scope")
+    filtered = apply_filters([tmp_path / "rows.parquet"], side, tmp_path / "scope")
     assert pq.read_table(filtered) == rows_of.slice(1)
 
 

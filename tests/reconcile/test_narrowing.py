@@ -1,4 +1,4 @@
-"""Arithmetic on as many bits as the values need, and the same answers on any number of them."""
+"""Arithmetic uses as many bits as the values need, with the same results at any width."""
 
 from __future__ import annotations
 
@@ -81,21 +81,21 @@ def test_sixty_four_bits_hold_amounts_and_their_differences_or_are_not_taken(
 @pytest.mark.parametrize("whole", ["9" * 15, "1" + "0" * 15, "9" * 26])
 def test_the_tolerance_is_exact_on_any_number_of_digits(engine: str, whole: str) -> None:
     def side(prefix: str, *ends: str) -> pa.Table:
-        found = amounts(*(f"{sign}{whole}.{end}" for sign in ("", "-") for end in ends))
-        numbers = range(len(found))
+        values = amounts(*(f"{sign}{whole}.{end}" for sign in ("", "-") for end in ends))
+        numbers = range(len(values))
         return pa.table(
             {
                 "id": [f"{prefix}{n}" for n in numbers],
                 "ref": [f"R{n}" for n in numbers],
-                "amount": found,
+                "amount": values,
             }
         )
 
     left, right = side("i", "10", "10", "10"), side("p", "12", "13", "08")
-    found = links(
+    result = links(
         recipe(rules=[{"name": "near", "conditions": [KEY, NEAR]}]), left, right, engine=engine
     )
-    assert found["near"] == {(f"i{n}", f"p{n}", False) for n in (0, 2, 3, 5)}
+    assert result["near"] == {(f"i{n}", f"p{n}", False) for n in (0, 2, 3, 5)}
 
 
 def test_a_bound_with_more_digits_than_any_amount_is_held(engine: str) -> None:
@@ -131,7 +131,7 @@ def test_what_others_read_has_one_type_whatever_the_amounts_are(
             engine=engine,
         ).run()
         return pq.read_schema(
-            next(each.path for each in done.evidence.files if each.table == "matched")
+            next(file.path for file in done.evidence.files if file.table == "matched")
         )
 
     assert matched("small", "1.00") == matched("large", "9" * 25 + ".00")

@@ -71,16 +71,16 @@ def on_every_engine(
     texts: Sequence[str],
 ) -> dict[str, list[str | None]]:
     """What a step makes of texts, by engine."""
-    made = {}
+    results = {}
     table = pa.table({"n": pa.array(range(len(texts)), pa.int64()), "t": pa.array(texts)})
     for name in sorted(ENGINES):
         scratch = folder / f"{name}-{random.getrandbits(64):x}"
         scratch.mkdir()
         with open_engine(name, scratch, EngineLimits(memory_bytes=512 * 1024**2)) as engine:
             engine.load("texts", table)
-            sql = f"SELECT n, {_step(step, 't', engine.words)} AS v FROM texts ORDER BY n"
-            made[name] = engine.stream(sql).read_all().column("v").to_pylist()
-    return made
+            sql = f"SELECT n, {_step(step, 't', engine.dialect)} AS v FROM texts ORDER BY n"
+            results[name] = engine.stream(sql).read_all().column("v").to_pylist()
+    return results
 
 
 @pytest.mark.parametrize("step", ["trim", "case", "punctuation", "spaces", "digits"])
@@ -89,13 +89,13 @@ def test_a_step_makes_the_same_of_every_character_on_every_engine(
     step: Step,
 ) -> None:
     texts = [f"a{sign}B" for sign in EVERY_CHARACTER]
-    made = on_every_engine(tmp_path, step, texts)
-    assert made["datafusion"] == made["duckdb"]
+    results = on_every_engine(tmp_path, step, texts)
+    assert results["datafusion"] == results["duckdb"]
     assigned = [n for n, sign in enumerate(EVERY_CHARACTER) if unicodedata.category(sign) != "Cn"]
     wrong = [
-        (hex(ord(EVERY_CHARACTER[n])), made["duckdb"][n])
+        (hex(ord(EVERY_CHARACTER[n])), results["duckdb"][n])
         for n in assigned
-        if made["duckdb"][n] != plain_step(str(step), texts[n])
+        if results["duckdb"][n] != plain_step(str(step), texts[n])
     ]
     assert wrong == []
 
@@ -106,8 +106,8 @@ def test_a_pattern_finds_the_same_in_every_character_on_every_engine(tmp_path: P
     texts = [f"ax{sign}by-_1" for sign in signs]
     for pattern in PATTERNS:
         step = Regex(regex=pattern, replace="#")
-        made = on_every_engine(tmp_path, step, texts)
-        both = zip(signs, made["duckdb"], made["datafusion"], strict=True)
+        results = on_every_engine(tmp_path, step, texts)
+        both = zip(signs, results["duckdb"], results["datafusion"], strict=True)
         unlike = [(hex(ord(sign)), a, b) for sign, a, b in both if a != b]
         assert unlike == [], pattern
 
@@ -166,9 +166,9 @@ def test_generated_patterns_replace_the_same_on_every_engine(tmp_path: Path) -> 
         step = Regex(regex=pattern, replace=replacement)
         texts = [replaced(pattern.replace(r"\x{e9}", "é"), replacement, text) for text in STRINGS]
         for engine in engines:
-            sql = f"SELECT n, {_step(step, 't', engine.words)} AS v FROM texts ORDER BY n"
-            made = engine.stream(sql).read_all().column("v").to_pylist()
-            assert made == texts, (engine.name, pattern)
+            sql = f"SELECT n, {_step(step, 't', engine.dialect)} AS v FROM texts ORDER BY n"
+            result = engine.stream(sql).read_all().column("v").to_pylist()
+            assert result == texts, (engine.name, pattern)
     for engine in engines:
         engine.__exit__()
     assert accepted >= 300

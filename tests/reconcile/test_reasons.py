@@ -1,4 +1,4 @@
-"""Reasons of breaks whose keys many records share: true, or said to be missing."""
+"""Reasons of breaks whose key many records share: correct, or reported as not examined."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Sources through whole runs: with chunks of their own (a point in time, a read session), and with
-exact types."""
+"""Sources in complete runs: with native chunks (a point in time, a read session), and with exact
+types."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ BANK = "\n".join(["id,ref,amount", *(f"{i},R{i},{i}.00" for i in range(0, ROWS, 
 @pytest.fixture
 def changes(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], None]]:
     """What happens at the source when the first chunk is about to be read."""
-    found: list[Callable[[], None]] = []
+    calls: list[Callable[[], None]] = []
     original = ChunkStager._stage
 
     async def staged(
         self: ChunkStager, order: StageChunkPayload, source: Source, ctx: JobContext
     ) -> dict[str, Any]:
-        while found:
-            found.pop()()
+        while calls:
+            calls.pop()()
         return await original(self, order, source, ctx)
 
     monkeypatch.setattr(ChunkStager, "_stage", staged)
-    return found
+    return calls
 
 
 async def reconciled(
@@ -150,9 +150,11 @@ async def test_postgresql_and_duckdb_are_staged_with_exact_types(
     exact = Decimal("1234567890123456789012345678.0123456789")
     moment = dt.datetime(2024, 2, 29, 11, 30, 15, 123456, tzinfo=dt.UTC)
     values = (
-        f"1 AS id, 'none' AS ref, CAST(1 AS decimal(12, 2)) AS amount, CAST('{exact}' AS decimal(38, 10)) AS exact,"
+        "1 AS id, 'none' AS ref, CAST(1 AS decimal(12, 2)) AS amount, "
+        f"CAST('{exact}' AS decimal(38, 10)) AS exact,"
         " DATE '2024-02-29' AS day, TIMESTAMPTZ '2024-02-29 12:30:15.123456+01' AS seen,"
-        " CAST('6ccd780c-baba-1026-9564-5b8c656024db' AS uuid) AS u, CAST('{\"a\": [1, null]}' AS json) AS doc"
+        " CAST('6ccd780c-baba-1026-9564-5b8c656024db' AS uuid) AS u,"
+        " CAST('{\"a\": [1, null]}' AS json) AS doc"
     )
     async with connected(warehouse) as connection:
         await connection.execute(f"CREATE TABLE ledger AS SELECT {values}")
@@ -190,7 +192,8 @@ async def test_wide_numerics_instants_and_twin_columns_of_postgresql_are_matched
     large = 10**24
     async with connected(warehouse) as connection:
         await connection.execute(
-            'CREATE TABLE ledger ("_id" integer, ref text, "REF" text, amount numeric(40, 2), seen timestamptz);'
+            'CREATE TABLE ledger ("_id" integer, ref text, "REF" text, '
+            "amount numeric(40, 2), seen timestamptz);"
             f"INSERT INTO ledger VALUES (7, 'x', 'A', {large}.01, '2024-01-31 23:30:00-05'),"
             f" (5, 'x', 'B', {large}.02, '2024-01-31 23:30:00Z')"
         )

@@ -1,4 +1,4 @@
-"""A source that changes while it is staged: what was there at one moment, or an error that says so."""
+"""A source that changes while it is staged gives one snapshot, or an error that says so."""
 
 from __future__ import annotations
 
@@ -8,9 +8,15 @@ import duckdb
 import pyarrow as pa
 import pytest
 
+from penstock.reconcile.staging.consistent_read import (
+    SourceChanged,
+    Unchanged,
+    pinned,
+    rows,
+    unchanged,
+)
 from penstock.reconcile.staging.handlers import ChunkStager
 from penstock.reconcile.staging.ranges import in_ranges
-from penstock.reconcile.staging.read_moment import SourceChanged, Unchanged, pinned, rows, unchanged
 from penstock.sources.contract import Limits
 from penstock.sources.registry import open_source
 from tests.api.test_runs import PAYMENTS, QUEUES, RULES, me, over, stand, start, upload  # noqa: F401 - fixtures
@@ -117,7 +123,10 @@ async def test_postgresql_gives_the_rows_of_one_moment_whatever_is_written_meanw
             "CREATE TABLE ledger AS SELECT id, name AS ref, age AS amount FROM customers"
         )
         await writer.execute("ANALYZE ledger")
-        moved = "UPDATE ledger SET amount = amount + 1; INSERT INTO ledger SELECT id + 10000, ref, 0 FROM ledger"
+        moved = (
+            "UPDATE ledger SET amount = amount + 1;"
+            " INSERT INTO ledger SELECT id + 10000, ref, 0 FROM ledger"
+        )
         original = ChunkStager._stage
 
         async def staged(
@@ -180,12 +189,12 @@ async def test_another_table_of_trino_is_watched_and_one_that_cannot_be_is_not_c
 
 
 async def test_a_real_lake_has_snapshots_and_fingerprints(real_trino: Trino) -> None:  # noqa: F811
-    made = "SELECT n AS id, 'R' || CAST(n AS varchar) AS ref, CAST(n AS decimal(12,2)) AS amount"
+    select = "SELECT n AS id, 'R' || CAST(n AS varchar) AS ref, CAST(n AS decimal(12,2)) AS amount"
     async with opened(RealSubject(real_trino)) as lake:
         do = lake.unload()
         await statement(do, "CREATE SCHEMA IF NOT EXISTS lake.moments")
         rows_of = f"FROM UNNEST(sequence(1, {COUNT})) AS t(n)"
-        await statement(do, f"CREATE TABLE lake.moments.ledger AS {made} {rows_of}")
+        await statement(do, f"CREATE TABLE lake.moments.ledger AS {select} {rows_of}")
         plan = await in_chunks(lake, 'SELECT * FROM "lake"."moments"."ledger"')
         assert (len(plan.chunks), plan.hold) == (3, None)
         await statement(do, "DELETE FROM lake.moments.ledger WHERE id > 10")
@@ -220,9 +229,9 @@ def after_each_chunk(
         source: Source,  # noqa: F811
         ctx: JobContext,
     ) -> dict[str, Any]:
-        told = await original(self, order, source, ctx)
+        result = await original(self, order, source, ctx)
         do(order)
-        return told
+        return result
 
     monkeypatch.setattr(ChunkStager, "_stage", staged)
 

@@ -1,5 +1,4 @@
-"""Files that are read where they are: in folders and in object stores, in pieces, and only as they
-were listed."""
+"""Files read in place: in folders and object stores, in pieces, and only in the listed version."""
 
 from __future__ import annotations
 
@@ -38,7 +37,7 @@ SCOPED = {"filters": [{"column": "id", "op": "lt", "value": 2500}]}
 def objects() -> dict[str, bytes]:
     """A ledger in three folders of Parquet, and a bank in two gzipped CSV files, one of which lacks
     every tenth."""
-    found: dict[str, bytes] = {}
+    contents: dict[str, bytes] = {}
     for number, start_at in enumerate(range(0, ROWS, ROWS // 3)):
         ids = range(start_at, start_at + ROWS // 3)
         table = pa.table(
@@ -50,13 +49,13 @@ def objects() -> dict[str, bytes]:
         )
         out = io.BytesIO()
         pq.write_table(table, out, row_group_size=100)
-        found[f"ledger/month={number}/part.parquet"] = out.getvalue()
+        contents[f"ledger/month={number}/part.parquet"] = out.getvalue()
     for half, numbers in enumerate((range(ROWS // 2), range(ROWS // 2, ROWS))):
         lines = [f'{i},R{i},1.0{i % 5},"two\nlines"' for i in numbers if i % 10]
-        found[f"bank-{half}.csv.gz"] = gzip.compress(
+        contents[f"bank-{half}.csv.gz"] = gzip.compress(
             "\n".join(["id,ref,amount,note", *lines]).encode()
         )
-    return found
+    return contents
 
 
 async def put(place: Place) -> None:
@@ -109,9 +108,11 @@ async def test_objects_give_the_evidence_that_the_same_files_give(
     assert far["totals"] == local["totals"]
     assert far["files"] == local["files"]
     assert run["progress"]["jobs"] == 1
-    told = far["inputs"]["left"]["objects"]
-    assert [entry["path"] for entry in told] == [f"ledger/month={n}/part.parquet" for n in range(3)]
-    assert all(entry["etag"] and entry["size"] for entry in told)
+    entries = far["inputs"]["left"]["objects"]
+    assert [entry["path"] for entry in entries] == [
+        f"ledger/month={n}/part.parquet" for n in range(3)
+    ]
+    assert all(entry["etag"] and entry["size"] for entry in entries)
     assert len(far["inputs"]["right"]["objects"]) == len(local["inputs"]["right"]["sha256"]) == 2
 
 
@@ -139,8 +140,8 @@ async def test_pieces_are_read_beside_each_other_and_come_in_order(
     async with open_source("files", config | {"tables": TABLES}, secrets) as source:
         taken = await native_files.take(source, LEDGER, tmp_path / "copy.parquet")
     assert (len(taken.files), max(at_once)) == (12, native_files.READERS)
-    found = pa.concat_tables([pq.read_table(file) for file in taken.files])
-    assert found["id"].to_pylist() == list(range(ROWS))
+    rows = pa.concat_tables([pq.read_table(file) for file in taken.files])
+    assert rows["id"].to_pylist() == list(range(ROWS))
 
 
 async def test_an_object_that_is_replaced_while_it_is_read_is_an_error(
@@ -150,15 +151,15 @@ async def test_an_object_that_is_replaced_while_it_is_read_is_an_error(
 ) -> None:
     await put(remote)
     config, secrets = at(remote)
-    original = native_files._copied
+    original = native_files._copy
 
-    async def later(*given: Any) -> int:
+    async def later(*args: Any) -> int:
         store = remote.open()
         await store.delete(["ledger/month=2/part.parquet"])
         await store.create("ledger/month=2/part.parquet", objects()["ledger/month=0/part.parquet"])
-        return await original(*given)
+        return await original(*args)
 
-    monkeypatch.setattr(native_files, "_copied", later)
+    monkeypatch.setattr(native_files, "_copy", later)
     async with open_source("files", config | {"tables": TABLES}, secrets) as source:
         with pytest.raises(
             SourceUnavailable, match=r"month=2/part.parquet has changed since it was listed"
@@ -172,7 +173,7 @@ async def test_a_folder_without_a_file_of_the_table_is_an_error_that_names_it(
     (tmp_path / "ledger.csv").write_text("id,ref,amount\n")
     async with open_source("files", {"url": f"file://{tmp_path}"}, {}) as source:
         taken = await native_files.take(source, LEDGER, tmp_path / "copy.parquet")
-        assert taken.told["rows"] == 0
+        assert taken.manifest_entry["rows"] == 0
         with pytest.raises(Exception, match="There is no table bank"):
             await native_files.take(
                 source, LEDGER.model_copy(update={"table": "bank"}), tmp_path / "other.parquet"

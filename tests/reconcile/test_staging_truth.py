@@ -1,5 +1,4 @@
-"""Generated books against a truth that PostgreSQL finds by itself, in its own exact numbers, pair
-by pair."""
+"""Generated data compared pair by pair with the result of PostgreSQL in exact numerics."""
 
 from __future__ import annotations
 
@@ -19,7 +18,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 ROWS = 20_000
-ONE_TO_ONE = f"SELECT l.id, r.id FROM invoices l, payments r WHERE l.ref = r.ref AND abs(l.amount - r.amount) <= {WITHIN}"
+ONE_TO_ONE = (
+    "SELECT l.id, r.id FROM invoices l, payments r WHERE l.ref = r.ref"
+    f" AND abs(l.amount - r.amount) <= {WITHIN}"
+)
 PARTS = (
     "SELECT {0}.id AS one, {1}.id AS many FROM {0} JOIN {1} USING (ref) WHERE"
     f" abs({{0}}.amount - (SELECT sum(amount) FROM {{1}} AS x WHERE x.ref = {{0}}.ref)) <= {WITHIN}"
@@ -45,7 +47,7 @@ async def test_every_pair_is_one_that_postgresql_finds_and_the_other_way_round(
         engine=engine,
     )
     matched = [file.path for file in done.run().evidence.files if file.table == "matched"]
-    found = pq.read_table(matched[0], columns=["left_id", "right_id"])
+    pairs = pq.read_table(matched[0], columns=["left_id", "right_id"])
     async with connected(database) as connection:
         for name, file in (("invoices", left), ("payments", right)):
             rows = pq.read_table(file, columns=["id", "ref", "amount"])
@@ -56,4 +58,4 @@ async def test_every_pair_is_one_that_postgresql_finds_and_the_other_way_round(
             await connection.copy_records_to_table(name, records=list(records))
             await connection.execute(f"CREATE INDEX ON {name} (ref); ANALYZE {name}")
         truth = sorted(tuple(row) for row in await connection.fetch(TRUTH[case]))
-    assert sorted(zip(*(column.to_pylist() for column in found.columns), strict=True)) == truth
+    assert sorted(zip(*(column.to_pylist() for column in pairs.columns), strict=True)) == truth

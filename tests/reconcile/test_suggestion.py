@@ -33,8 +33,8 @@ PAYMENTS = pa.table(
 
 
 def test_the_key_the_amounts_and_the_dates_are_found() -> None:
-    found = suggest(INVOICES, PAYMENTS)
-    first, parts = found.rules
+    suggestion = suggest(INVOICES, PAYMENTS)
+    first, parts = suggestion.rules
     assert first["conditions"] == [
         {
             "left": "invoice_no",
@@ -46,8 +46,8 @@ def test_the_key_the_amounts_and_the_dates_are_found() -> None:
         {"left": "due_date", "op": "date_window", "right": "paid_date", "days": 2},
     ]
     assert parts["pattern"] == "1:N"
-    assert len(found.why) == 3
-    document = recipe(rules=found.rules)
+    assert len(suggestion.why) == 3
+    document = recipe(rules=suggestion.rules)
     read = validation.read(document)
     assert not [
         fault
@@ -56,7 +56,7 @@ def test_the_key_the_amounts_and_the_dates_are_found() -> None:
         )
         if fault.severity == "error" and "primary_key" not in fault.path
     ]
-    assert suggest(INVOICES, PAYMENTS) == found
+    assert suggest(INVOICES, PAYMENTS) == suggestion
 
 
 def test_confirmed_pairs_say_how_far_things_are_apart() -> None:
@@ -66,19 +66,19 @@ def test_confirmed_pairs_say_how_far_things_are_apart() -> None:
 
 
 def test_strangers_suggest_nothing() -> None:
-    found = suggest(INVOICES, pa.table({"x": ["a", "b"]}))
-    assert (found.rules, "share" in found.why[0]) == ([], True)
+    suggestion = suggest(INVOICES, pa.table({"x": ["a", "b"]}))
+    assert (suggestion.rules, "share" in suggestion.why[0]) == ([], True)
 
 
 def test_files_of_text_and_moments_suggest_as_much_as_tables_do() -> None:
-    said = suggest(INVOICES, PAYMENTS).rules
+    rules = suggest(INVOICES, PAYMENTS).rules
     text = [
         pa.table({name: side[name].cast(pa.string()) for name in side.column_names})
         for side in (INVOICES, PAYMENTS)
     ]
-    assert suggest(*text).rules == said
+    assert suggest(*text).rules == rules
     moments = PAYMENTS["paid_date"].cast(pa.timestamp("us", "UTC"))
-    assert suggest(INVOICES, PAYMENTS.set_column(3, "paid_date", moments)).rules == said
+    assert suggest(INVOICES, PAYMENTS.set_column(3, "paid_date", moments)).rules == rules
 
 
 def test_a_currency_that_both_name_is_compared_with_the_amounts() -> None:
@@ -86,9 +86,13 @@ def test_a_currency_that_both_name_is_compared_with_the_amounts() -> None:
         side.append_column("Currency", pa.array(["EUR", "JPY"] * (COUNT // 2)))
         for side in (INVOICES, PAYMENTS)
     ]
-    found = suggest(*sides)
-    assert found.rules[0]["conditions"][1] == {"left": "Currency", "op": "eq", "right": "Currency"}
-    assert found.why[1] == "Currency and Currency are the same in 100% of the pairs."
+    suggestion = suggest(*sides)
+    assert suggestion.rules[0]["conditions"][1] == {
+        "left": "Currency",
+        "op": "eq",
+        "right": "Currency",
+    }
+    assert suggestion.why[1] == "Currency and Currency are the same in 100% of the pairs."
     turned = sides[1].set_column(4, "Currency", pa.array(["JPY", "EUR"] * (COUNT // 2)))
     assert not any(
         c["left"] == "Currency" for c in suggest(sides[0], turned).rules[0]["conditions"]
@@ -102,8 +106,8 @@ def test_values_that_are_no_amounts_do_not_stop_a_suggestion() -> None:
             "amount": pa.array([float("nan"), 1.5] * (COUNT // 2)),
         }
     )
-    found = suggest(odd, odd)
-    assert found.rules[0]["conditions"][1]["absolute"] == "0.000000"
+    suggestion = suggest(odd, odd)
+    assert suggestion.rules[0]["conditions"][1]["absolute"] == "0.000000"
     pairs = [({"invoice_no": "x", "amount": "n/a"}, {"invoice_no": "x", "amount": "1.5"})]
     text = pa.table({"invoice_no": ["x", "y"], "amount": ["1.5", "2.5"]})
     assert len(suggest(text, text, pairs).rules[0]["conditions"]) == 1

@@ -1,5 +1,4 @@
-"""Files as people have them: whatever their delimiter and encoding, read right or refused with a
-sentence."""
+"""Real-world files of any delimiter and encoding: read correctly, or refused with a message."""
 
 from __future__ import annotations
 
@@ -22,11 +21,11 @@ if TYPE_CHECKING:
 
 
 async def read(folder: Path, name: str, data: bytes, **options: Any) -> pa.Table:
-    given = folder / "given"
-    given.write_bytes(data)
+    source = folder / "given"
+    source.write_bytes(data)
     work = folder / f"work-{len(list(folder.iterdir()))}"
     work.mkdir()
-    return pq.read_table(await as_parquet(given, Reading(name=name, **options), work))
+    return pq.read_table(await as_parquet(source, Reading(name=name, **options), work))
 
 
 def book(*rows: list[Any]) -> bytes:
@@ -72,21 +71,21 @@ async def test_a_csv_has_its_rows_whatever_it_looks_like(
     "encoding", ["cp1252", "latin-1", "iso8859-15", "utf-8", "utf-8-sig", "utf-16-le"]
 )
 async def test_an_encoding_that_is_told_is_read(tmp_path: Path, encoding: str) -> None:
-    found = await read(
+    table = await read(
         tmp_path, "x.csv", "n\u00e4me,b\nJ\u00fcrgen,2\n".encode(encoding), encoding=encoding
     )
-    assert found.to_pylist() == [{"n\u00e4me": "J\u00fcrgen", "b": "2"}]
+    assert table.to_pylist() == [{"n\u00e4me": "J\u00fcrgen", "b": "2"}]
 
 
 async def test_an_empty_field_is_null_and_a_quoted_one_is_empty(tmp_path: Path) -> None:
-    found = await read(tmp_path, "x.csv", b'a,b\n,""\n')
-    assert found.to_pylist() == [{"a": None, "b": ""}]
+    table = await read(tmp_path, "x.csv", b'a,b\n,""\n')
+    assert table.to_pylist() == [{"a": None, "b": ""}]
 
 
 async def test_a_header_alone_is_a_table_without_rows(tmp_path: Path) -> None:
     for name, data in (("x.csv", b"a,b\n"), ("x.csv", b"a,b"), ("x.xlsx", book(["a", "b"]))):
-        found = await read(tmp_path, name, data)
-        assert (found.num_rows, found.column_names) == (0, ["a", "b"])
+        table = await read(tmp_path, name, data)
+        assert (table.num_rows, table.column_names) == (0, ["a", "b"])
 
 
 async def test_an_inch_sign_within_a_field_is_no_open_quote(tmp_path: Path) -> None:
@@ -116,8 +115,8 @@ REFUSED: list[tuple[str, bytes, dict[str, Any], str]] = [
     ("x.csv", b"a,b\n1,2\n", {"delimiter": "\u00e9"}, "cannot be a delimiter"),
     ("x.csv.gz", b"not gzip", {}, "cannot be unpacked"),
     ("x.csv.gz", gzip.compress(b"a,b\n1,2\n")[:-6], {}, "cannot be unpacked"),
-    ("x.parquet", b"PAR1", {}, "no Parquet file"),
-    ("x.parquet", parquet("a")[:-20] + b"PAR1", {}, "no Parquet file"),
+    ("x.parquet", b"PAR1", {}, "Parquet file"),
+    ("x.parquet", parquet("a")[:-20] + b"PAR1", {}, "Parquet file"),
     ("x.parquet", parquet("a", "a"), {}, "more than one column named a"),
     ("x.parquet", parquet(), {}, "name every column"),
     ("x.xlsx", b"PK", {}, "workbook cannot be read"),
@@ -155,7 +154,7 @@ async def test_a_sheet_s_column_of_one_kind_has_its_type_and_any_other_is_text(
     tmp_path: Path,
 ) -> None:
     day = date(2024, 2, 29)
-    found = await read(
+    table = await read(
         tmp_path,
         "x.xlsx",
         book(
@@ -165,7 +164,7 @@ async def test_a_sheet_s_column_of_one_kind_has_its_type_and_any_other_is_text(
             [None, 3, 7.5, day, True, 2],
         ),
     )
-    assert found.to_pylist() == [
+    assert table.to_pylist() == [
         {"id": 1, "amount": 1.5, "mixed": "A", "day": day, "yes": True, "huge": 1e300},
         {"id": 2, "amount": 2.25, "mixed": "7", "day": None, "yes": False, "huge": 1.0},
         {"id": None, "amount": 3.0, "mixed": "7.5", "day": day, "yes": True, "huge": 2.0},

@@ -1,4 +1,4 @@
-"""Columns of every type: compared alike by every engine, or refused; carried as they are."""
+"""Columns of every type: compared the same way by every engine, or refused; carried unchanged."""
 
 from __future__ import annotations
 

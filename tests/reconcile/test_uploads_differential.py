@@ -1,5 +1,4 @@
-"""Generated files of hostile shapes: read as Python's csv module and openpyxl read them, or
-refused."""
+"""Generated hostile files: read as Python's csv module and openpyxl read them, or refused."""
 
 from __future__ import annotations
 
@@ -147,14 +146,14 @@ async def test_what_would_be_misread_is_refused_with_its_line(
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32"])
-@pytest.mark.parametrize("said", ["utf-8", "cp1252", "latin-1"])
+@pytest.mark.parametrize("declared", ["utf-8", "cp1252", "latin-1"])
 @pytest.mark.parametrize("packed", [False, True])
 async def test_a_byte_order_mark_says_the_encoding(
-    tmp_path: Path, encoding: str, said: str, packed: bool
+    tmp_path: Path, encoding: str, declared: str, packed: bool
 ) -> None:
     data = '"i,d",b\n"J\u00fcrgen",2\n'.encode(encoding)
     name, data = ("x.csv.gz", gzip.compress(data)) if packed else ("x.csv", data)
-    table = await upload(tmp_path / "x", name, data, encoding=said)
+    table = await upload(tmp_path / "x", name, data, encoding=declared)
     assert table.to_pylist() == [{"i,d": "J\u00fcrgen", "b": "2"}]
 
 

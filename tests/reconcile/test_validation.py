@@ -1,4 +1,4 @@
-"""Every fault at once, with what to do."""
+"""Validation reports every fault at once, each with a suggestion."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ KEY = {"left": "ref", "op": "eq", "right": "ref"}
 
 def faults(**parts: Any) -> list[Fault]:
     document = recipe(**parts)
-    found = validation.form(document)
-    known: dict[Any, Any] = {"left": LEFT, "right": LEFT}
-    if isinstance(found, Recipe):
-        return validation.against(whole(found), known)
-    return [*found, *validation.against(readable(document), known)]
+    parsed = validation.form(document)
+    schemas: dict[Any, Any] = {"left": LEFT, "right": LEFT}
+    if isinstance(parsed, Recipe):
+        return validation.against(whole(parsed), schemas)
+    return [*parsed, *validation.against(readable(document), schemas)]
 
 
 def rule(*conditions: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -49,7 +49,7 @@ def test_a_good_recipe_has_none() -> None:
 
 
 def test_all_faults_come_at_once_each_with_a_suggestion() -> None:
-    found = faults(
+    all_faults = faults(
         rules=[
             rule(
                 {"left": "amout", "op": "tolerance", "right": "day", "absolute": 1}, pattern="1:N"
@@ -58,13 +58,13 @@ def test_all_faults_come_at_once_each_with_a_suggestion() -> None:
         ],
         output={"columns": {"left": ["nothing"]}},
     )
-    said = {fault.path: fault for fault in found if fault.severity == "error"}
-    assert said["rules.0.conditions.0.left"].suggestion == "Did you mean amount?"
-    assert "checks one sum" in said["rules.0"].message
-    assert "never equal" in said["rules.1.conditions.0"].message
-    assert "another rule" in said["rules.1.name"].message.lower()
-    assert "output.columns.left" in said
-    assert all(fault.suggestion for fault in found)
+    by_path = {fault.path: fault for fault in all_faults if fault.severity == "error"}
+    assert by_path["rules.0.conditions.0.left"].suggestion == "Did you mean amount?"
+    assert "checks one sum" in by_path["rules.0"].message
+    assert "never equal" in by_path["rules.1.conditions.0"].message
+    assert "another rule" in by_path["rules.1.name"].message.lower()
+    assert "output.columns.left" in by_path
+    assert all(fault.suggestion for fault in all_faults)
 
 
 @pytest.mark.parametrize(
@@ -81,8 +81,8 @@ def test_a_column_of_a_wrong_type_is_described(kind: pa.DataType, words: str | N
     right = columns(pa.schema([("id", pa.int64()), ("ref", pa.string()), ("worth", kind)]))
     amounts = {"left": "amount", "op": "tolerance", "right": "worth", "absolute": 1}
     document = validation.read(recipe(rules=[rule(KEY, amounts)]))
-    found = validation.against(whole(document), {"left": LEFT, "right": right})
-    messages = [fault.message for fault in found if fault.severity == "error"]
+    reported = validation.against(whole(document), {"left": LEFT, "right": right})
+    messages = [fault.message for fault in reported if fault.severity == "error"]
     assert messages == ([] if words is None else [f"tolerance takes numbers, but {words}."])
 
 
@@ -142,10 +142,10 @@ def test_amounts_without_their_currency_are_warned_of() -> None:
     ],
 )
 def test_a_wrong_form_is_named_by_its_path(parts: dict[str, Any], path: str) -> None:
-    found = [fault for fault in faults(**parts) if fault.severity == "error"]
-    assert any(fault.path.startswith(path) for fault in found), found
-    assert all(fault.suggestion and fault.message.endswith((".", "!", "?")) for fault in found), (
-        found
+    errors = [fault for fault in faults(**parts) if fault.severity == "error"]
+    assert any(fault.path.startswith(path) for fault in errors), errors
+    assert all(fault.suggestion and fault.message.endswith((".", "!", "?")) for fault in errors), (
+        errors
     )
 
 
@@ -160,7 +160,7 @@ def test_a_wrong_form_here_hides_no_fault_elsewhere() -> None:
         "primary_key": "id",
         "filters": [{"column": "dya", "op": "gt", "value": "2024-01-31"}],
     }
-    found = faults(
+    all_faults = faults(
         sources={"left": side, "right": right},
         rules=[
             rule(
@@ -172,8 +172,8 @@ def test_a_wrong_form_here_hides_no_fault_elsewhere() -> None:
         compare=[{"left": "amount"}, {"left": "amout", "right": "amount"}],
         rulez=[],
     )
-    said = {fault.path: fault.suggestion for fault in found}
-    assert said.keys() >= {
+    by_path = {fault.path: fault.suggestion for fault in all_faults}
+    assert by_path.keys() >= {
         "sources.left.filters.0.op",
         "sources.left.primary_key",
         "sources.right.filters.0.column",
@@ -184,17 +184,17 @@ def test_a_wrong_form_here_hides_no_fault_elsewhere() -> None:
         "compare.1.left",
         "rulez",
     }
-    assert said["sources.right.filters.0.column"] == "Did you mean day?"
-    assert said["rulez"] == "Did you mean rules?"
-    assert '"absolute"' in said["rules.0.conditions.1"]
+    assert by_path["sources.right.filters.0.column"] == "Did you mean day?"
+    assert by_path["rulez"] == "Did you mean rules?"
+    assert '"absolute"' in by_path["rules.0.conditions.1"]
 
 
 def test_what_is_no_recipe_at_all_is_one_fault() -> None:
     documents: list[object] = [[], "recipe", None, 5]
     for document in documents:
-        found = validation.form(document)
-        assert isinstance(found, list)
-        assert [fault.path for fault in found] == ["recipe"]
+        reported = validation.form(document)
+        assert isinstance(reported, list)
+        assert [fault.path for fault in reported] == ["recipe"]
         assert validation.against(readable(document), {"left": LEFT, "right": LEFT}) == []
 
 

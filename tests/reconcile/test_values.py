@@ -1,5 +1,4 @@
-"""What values mean to rules: exact numbers, days in a zone, and a sentence where a value means
-nothing."""
+"""Values in rules: exact numbers, days in a zone, and an error message for invalid values."""
 
 from __future__ import annotations
 
@@ -263,7 +262,10 @@ def test_an_instant_falls_on_one_day_however_it_is_written(
 
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Vienna"])
 def test_free_sql_counts_days_in_the_same_zone(engine: str, tmp_path: Path, zone: str) -> None:
-    sql = "SELECT l.id AS left_id, r.id AS right_id FROM left_src l, right_src r WHERE date_match(l.v, r.v, 0)"
+    sql = (
+        "SELECT l.id AS left_id, r.id AS right_id FROM left_src l, right_src r"
+        " WHERE date_match(l.v, r.v, 0)"
+    )
     left = side([MOMENT], pa.timestamp("us", "UTC"))
     right = side(["2024-01-31T23:30:00Z", "2024-01-31", "2024-02-01"])
     done = execute(

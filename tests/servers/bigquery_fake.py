@@ -1,11 +1,14 @@
 """BigQuery in our own process: the REST half of jobs and tables, and the Storage Read API over
 gRPC.
 
-- A job is inserted under the caller's name, a second one of that name is 409; it runs until it is done or cancelled,
-  and `queries` is looked at again until `jobComplete`. A dry run tells the schema and what kind of statement it is.
-- A result lies in an anonymous table. A read session over it has at most as many streams as were asked for, and none
-  when there are no rows. A stream's first answer has the Arrow schema, and it can be read again from any row.
-- Every NUMERIC travels as decimal128(38, 9) and every BIGNUMERIC as decimal256(76, 38), whatever was declared.
+- A job is inserted under the caller's name; a second job of that name is a 409. It runs until it
+  is done or cancelled, and `queries` is polled until `jobComplete`. A dry run returns the schema
+  and the statement type.
+- A result is stored in an anonymous table. A read session over it has at most the requested number
+  of streams, and none when there are no rows. A stream's first response has the Arrow schema; a
+  stream can be read again from any row.
+- Every NUMERIC is sent as decimal128(38, 9) and every BIGNUMERIC as decimal256(76, 38), whatever
+  was declared.
 
 Queries are answered by DuckDB, or by `canned`.
 """
@@ -261,12 +264,12 @@ class BigQueryFake:
 
     def _asked(self, sql: str, *, rows: bool) -> Result:
         try:
-            found: pa.Table = self.duck.sql(
+            result: pa.Table = self.duck.sql(
                 sql if rows else f"SELECT * FROM ({sql}) LIMIT 0"
             ).to_arrow_table()
         except duckdb.Error as e:
             raise Refusal(400, "invalidQuery", str(e).partition("\n")[0]) from None
-        return Result(fields=[_field(each) for each in found.schema], table=_sent(found))
+        return Result(fields=[_field(field) for field in result.schema], table=_sent(result))
 
     def _table_names(self) -> list[str]:
         return [
@@ -325,23 +328,23 @@ class BigQueryFake:
     def _create(self, request: Any, context: grpc.ServicerContext) -> Any:
         asked = request.read_session
         self._admit(context, f"read_session.table={asked.table}")
-        found = re.fullmatch(r"projects/[^/]+/datasets/[^/]+/tables/anon-(\w+)", asked.table)
+        match = re.fullmatch(r"projects/[^/]+/datasets/[^/]+/tables/anon-(\w+)", asked.table)
         if (
-            found is None
-            or found[1] not in self.jobs
+            match is None
+            or match[1] not in self.jobs
             or asked.data_format != messages.DataFormat.ARROW
         ):
             context.abort(grpc.StatusCode.NOT_FOUND, f"Not found: Table {asked.table}")
             return None
-        table = self.jobs[found[1]].result.table
+        table = self.jobs[match[1]].result.table
         name = f"projects/{PROJECT}/locations/eu/sessions/s{next(self._numbers)}"
         streams = min(request.max_stream_count or 1, table.num_rows)
         step = -(-table.num_rows // streams) if streams else 0
-        made = messages.ReadSession(name=name, estimated_row_count=table.num_rows)
+        session = messages.ReadSession(name=name, estimated_row_count=table.num_rows)
         for number in range(streams):
             self.sessions[f"{name}/streams/{number}"] = table.slice(number * step, step)
-            made.streams.append(messages.ReadStream(name=f"{name}/streams/{number}"))
-        return made
+            session.streams.append(messages.ReadStream(name=f"{name}/streams/{number}"))
+        return session
 
     def _rows(self, request: Any, context: grpc.ServicerContext) -> Iterator[Any]:
         self._admit(context, f"read_stream={request.read_stream}")
@@ -405,7 +408,7 @@ def _field(column: pa.Field) -> dict[str, Any]:
 
 
 def _sent(table: pa.Table) -> pa.Table:
-    return table.cast(pa.schema([(each.name, _wire_type(each.type)) for each in table.schema]))
+    return table.cast(pa.schema([(field.name, _wire_type(field.type)) for field in table.schema]))
 
 
 def _wire_type(kind: pa.DataType) -> pa.DataType:

@@ -54,10 +54,12 @@ class Chromium:
 @asynccontextmanager
 async def browser() -> AsyncIterator[Browser]:
     """A headless browser with an empty profile, which draws WebGL in software."""
-    found = chromium()
+    executable = chromium()
     async with async_playwright() as playwright:
         launched = await playwright.chromium.launch(
-            executable_path=found.executable, args=FLAGS, env={**os.environ, **found.environment}
+            executable_path=executable.executable,
+            args=FLAGS,
+            env={**os.environ, **executable.environment},
         )
         try:
             yield launched
@@ -90,11 +92,17 @@ def _fonts() -> str:
     """Fonts and rules of this machine and of what was unpacked; rules that a machine only may
     choose stay out."""
     rules = "".join(
-        f'<include ignore_missing="yes">{root}/usr/share/fontconfig/conf.avail/{name}.conf</include>'
+        (
+            "<include "
+            f'ignore_missing="yes">{root}/usr/share/fontconfig/conf.avail/{name}.conf</include>'
+        )
         for name in FONT_RULES
         for root in ("", ROOT)
     )
-    folders = f"<dir>/usr/share/fonts</dir><dir>{ROOT}/usr/share/fonts</dir><cachedir>{CACHE}/fonts</cachedir>"
+    folders = (
+        f"<dir>/usr/share/fonts</dir><dir>{ROOT}/usr/share/fonts</dir>"
+        f"<cachedir>{CACHE}/fonts</cachedir>"
+    )
     return f"<fontconfig>{folders}{rules}</fontconfig>"
 
 

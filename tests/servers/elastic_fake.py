@@ -1,11 +1,14 @@
 """The part of Elasticsearch's REST API that a reader needs, in our own process, true to its
 documentation.
 
-- A point in time sees what was there when it was opened, and is gone when it expires or is closed. Every search may
-  give it another id; the newest one is the one to use.
-- `slice` needs a `max` above 1; hits are sorted by `_shard_doc`, and `search_after` goes on after one.
-- `fields` gives values in the mapping's type, always in a list; a field without a value is left out.
-- A mapping is told in alphabetical order. `_sql/translate` knows comparisons, AND, OR, NOT and IS NULL.
+- A point in time sees the documents of the moment it was opened, until it expires or is closed.
+  Every search may return a new id for it; use the newest.
+- `slice` needs a `max` above 1; hits are sorted by `_shard_doc`, and `search_after` continues after
+  one.
+- `fields` returns values in the mapping's type, always as a list; a field without a value is left
+  out.
+- A mapping is returned in alphabetical order. `_sql/translate` supports comparisons, AND, OR, NOT
+  and IS NULL.
 - Errors have a type and a reason, in `error` and its `root_cause`.
 """
 
@@ -105,7 +108,9 @@ class ElasticFake:
         return self._http.faults
 
     def searches(self) -> list[dict[str, Any]]:
-        return [orjson.loads(each.body) for each in self.requests if each.path == "/_search"]
+        return [
+            orjson.loads(request.body) for request in self.requests if request.path == "/_search"
+        ]
 
     def add(self, name: str, properties: dict[str, Any], documents: Documents) -> None:
         """Index names are in lower case; another name becomes an alias."""
@@ -146,7 +151,10 @@ class ElasticFake:
                 return as_json(self._resolved())
             case ("GET", name, "_mapping"):
                 return as_json(
-                    {each: {"mappings": _told(index)} for each, index in self._named(name).items()}
+                    {
+                        index_name: {"mappings": _told(index)}
+                        for index_name, index in self._named(name).items()
+                    }
                 )
             case ("GET", name, "_stats", "docs,store"):
                 return as_json(self._stats(name))
@@ -168,7 +176,9 @@ class ElasticFake:
         name = self.aliases.get(name, name)
         if name.endswith("*"):
             return {
-                each: index for each, index in self.indices.items() if each.startswith(name[:-1])
+                index_name: index
+                for index_name, index in self.indices.items()
+                if index_name.startswith(name[:-1])
             }
         if name not in self.indices:
             raise Refusal(404, "index_not_found_exception", f"no such index [{name}]")
@@ -188,8 +198,10 @@ class ElasticFake:
             raise Refusal(
                 403, "security_exception", "action [indices:monitor/stats] is unauthorized"
             )
-        documents = [each for index in self._named(name).values() for each in _all(index.documents)]
-        size = sum(len(orjson.dumps(each)) for each in documents)
+        documents = [
+            document for index in self._named(name).values() for document in _all(index.documents)
+        ]
+        size = sum(len(orjson.dumps(document)) for document in documents)
         return {
             "_all": {
                 "primaries": {"docs": {"count": len(documents)}, "store": {"size_in_bytes": size}}
@@ -197,17 +209,23 @@ class ElasticFake:
         }
 
     def _open(self, name: str, keep_alive: str) -> str:
-        found = self._named(name)
-        if len(found) == 1:
-            [(name, index)] = found.items()
+        indices = self._named(name)
+        if len(indices) == 1:
+            [(name, index)] = indices.items()
             documents: Documents = index.documents
         else:
-            documents = [each for index in found.values() for each in _all(index.documents)]
+            documents = [
+                document for index in indices.values() for document in _all(index.documents)
+            ]
         number = f"pit-{next(self._numbers)}"
         properties = {
-            key: value for each in found.values() for key, value in each.properties.items()
+            key: value
+            for one_index in indices.values()
+            for key, value in one_index.properties.items()
         }
-        held_back = next((each.held_back for each in found.values() if each.held_back), None)
+        held_back = next(
+            (one_index.held_back for one_index in indices.values() if one_index.held_back), None
+        )
         moment = Moment(
             index=name,
             properties=properties,
@@ -220,22 +238,22 @@ class ElasticFake:
         return number
 
     def _expire(self) -> None:
-        self.moments = [each for each in self.moments if each.expires > self.now()]
+        self.moments = [moment for moment in self.moments if moment.expires > self.now()]
 
     def _moment(self, number: str) -> Moment:
         self._expire()
-        found = next((each for each in self.moments if number in each.ids), None)
-        if found is None:
+        moment = next((candidate for candidate in self.moments if number in candidate.ids), None)
+        if moment is None:
             raise Refusal(
                 404,
                 "search_context_missing_exception",
                 f"No search context found for id [{number}]",
             )
-        return found
+        return moment
 
     def _close(self, number: str) -> Response:
         before = len(self.moments)
-        self.moments = [each for each in self.moments if number not in each.ids]
+        self.moments = [moment for moment in self.moments if number not in moment.ids]
         freed = before - len(self.moments)
         return as_json({"succeeded": True, "num_freed": freed}, 200 if freed else 404)
 
@@ -293,10 +311,14 @@ def _told(index: Index) -> dict[str, Any]:
 def _sorted(properties: dict[str, Any]) -> dict[str, Any]:
     return {
         name: {
-            **each,
-            **({"properties": _sorted(each["properties"])} if "properties" in each else {}),
+            **definition,
+            **(
+                {"properties": _sorted(definition["properties"])}
+                if "properties" in definition
+                else {}
+            ),
         }
-        for name, each in sorted(properties.items())
+        for name, definition in sorted(properties.items())
     }
 
 
@@ -334,8 +356,8 @@ def _hit(moment: Moment, number: int, document: Document, body: dict[str, Any]) 
             key: value for key, value in document.items() if _included(key, body["_source"])
         }
     asked = [
-        (each, None) if isinstance(each, str) else (each["field"], each["format"])
-        for each in body["fields"]
+        (field, None) if isinstance(field, str) else (field["field"], field["format"])
+        for field in body["fields"]
     ]
     fields = {
         path: values for path, form in asked if (values := _values(moment, document, path, form))
@@ -355,12 +377,12 @@ def _values(moment: Moment, document: Document, path: str, form: str | None) -> 
         return []
     if definition["type"] == "alias":
         return _values(moment, document, definition["path"], form)
-    found = _found(document, path)
-    if found is None and "." in path:  # a multi-field has the value of the field above it
-        found = _found(document, path.rpartition(".")[0])
-        found = None if isinstance(found, dict) else found
-    listed = found if isinstance(found, list) else [found]
-    return [_typed(each, definition["type"], form) for each in listed if each is not None]
+    value = _found(document, path)
+    if value is None and "." in path:  # a multi-field has the value of the field above it
+        value = _found(document, path.rpartition(".")[0])
+        value = None if isinstance(value, dict) else value
+    listed = value if isinstance(value, list) else [value]
+    return [_typed(item, definition["type"], form) for item in listed if item is not None]
 
 
 def _definition(properties: dict[str, Any], path: str) -> dict[str, Any] | None:
@@ -443,12 +465,14 @@ def _matches(document: Document, query: dict[str, Any] | None) -> bool:
         return True
     [(kind, body)] = query.items()
     if kind == "bool":
-        musts = all(_matches(document, each) for each in body.get("must", ()))
-        shoulds = not body.get("should") or any(_matches(document, each) for each in body["should"])
+        musts = all(_matches(document, clause) for clause in body.get("must", ()))
+        shoulds = not body.get("should") or any(
+            _matches(document, clause) for clause in body["should"]
+        )
         return (
             musts
             and shoulds
-            and not any(_matches(document, each) for each in body.get("must_not", ()))
+            and not any(_matches(document, clause) for clause in body.get("must_not", ()))
         )
     if kind == "exists":
         return _found(document, body["field"]) is not None

@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from starlette.types import Send
 
 CHUNK = bytes(range(256)) * 256
-held: list[bytearray] = []
+allocations: list[bytearray] = []
 state: dict[str, Any] = {"busy": False, "cancelled": 0, "waiting": 0}
 
 
 def control() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(Path(sys.argv[1]).read_text())
-    return found
+    document: dict[str, Any] = json.loads(Path(sys.argv[1]).read_text())
+    return document
 
 
 @cache
@@ -50,7 +50,8 @@ class Plane:
     """The internal API, as this instance reaches it."""
 
     def __init__(self) -> None:
-        base = f"{os.environ['PENSTOCK_URL']}/api/internal/instances/{os.environ['PENSTOCK_INSTANCE_ID']}"
+        url, instance_id = os.environ["PENSTOCK_URL"], os.environ["PENSTOCK_INSTANCE_ID"]
+        base = f"{url}/api/internal/instances/{instance_id}"
         headers = {
             "Authorization": f"Bearer {secrets()['PENSTOCK_INSTANCE_TOKEN']}",
             "X-Component": "wrapper",
@@ -61,8 +62,8 @@ class Plane:
         await self._patiently("PUT", what, body)
 
     async def mapping(self) -> dict[str, Any]:
-        found: dict[str, Any] = (await self._patiently("GET", "mapping", None)).json()["data"]
-        return found
+        document: dict[str, Any] = (await self._patiently("GET", "mapping", None)).json()["data"]
+        return document
 
     async def _patiently(
         self, method: str, what: str, body: dict[str, Any] | None
@@ -79,10 +80,10 @@ class Plane:
 
 
 async def load(server: uvicorn.Server) -> None:
-    plane, told = Plane(), control()
-    if "exit" in told:
+    plane, script = Plane(), control()
+    if "exit" in script:
         sys.stderr.write("leaving without a word\n")
-        os._exit(told["exit"])
+        os._exit(script["exit"])
     mapping = await plane.mapping()
     names = [node["label"] for node in mapping["node_definitions"]]
     steps = [
@@ -93,19 +94,19 @@ async def load(server: uvicorn.Server) -> None:
     )
     while control().get("hold"):  # noqa: ASYNC110 - a file rings no bell
         await asyncio.sleep(0.02)
-    if "fail" in told:
+    if "fail" in script:
         trace = "Traceback: stand-in"
         await plane.say(
             "status",
             status="failed",
-            error_code=told["fail"],
+            error_code=script["fail"],
             error_message="as told",
             failed_phase="loading_data",
             stack_trace=trace,
         )
         server.should_exit = True
         os._exit(1)
-    nodes, edges = told.get("counts", [3, 2])
+    nodes, edges = script.get("counts", [3, 2])
     await plane.say(
         "status", status="running", graph_stats={"node_count": nodes, "edge_count": edges}
     )
@@ -173,8 +174,8 @@ async def busy(request: Request) -> Response:
 
 
 async def grow(request: Request) -> Response:
-    held.append(bytearray(os.urandom(1024)) * (int(request.query_params["mib"]) * 1024))
-    return JSONResponse({"held": sum(map(len, held))})
+    allocations.append(bytearray(os.urandom(1024)) * (int(request.query_params["mib"]) * 1024))
+    return JSONResponse({"held": sum(map(len, allocations))})
 
 
 async def die(_: Request) -> Response:

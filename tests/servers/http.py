@@ -1,4 +1,4 @@
-"""A small HTTP/1.1 server that can misbehave on the level of bytes, which no framework lets one do."""
+"""A small HTTP/1.1 server that can misbehave at byte level, which no framework allows."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class HttpServer:
 
     async def _answer(self, request: Request, writer: asyncio.StreamWriter) -> None:
         self.requests.append(request)
-        fault = next((each for each in self.faults if each.strikes(request)), None)
+        fault = next((fault for fault in self.faults if fault.strikes(request)), None)
         if fault is not None and fault.misdeed == "status":
             response = Response(status=fault.status, headers=fault.headers, body=b"busy")
         else:

@@ -1,4 +1,4 @@
-"""Debian's PgBouncer in transaction mode: this machine's, or one unpacked into `.cache/pgbouncer`."""
+"""Debian's PgBouncer in transaction mode: from the system or `.cache/pgbouncer`."""
 
 from __future__ import annotations
 
@@ -39,10 +39,11 @@ def pooler(cluster: Cluster) -> Iterator[Callable[[str], str]]:
     folder = Path(tempfile.mkdtemp(prefix="penstock-pgbouncer-"))
     folder.chmod(0o755)
     settings = folder / "pgbouncer.ini"
+    password = read_password(cluster.places)
     settings.write_text(
         f"""
 [databases]
-* = host={cluster.places.sockets} port={cluster.settings.port} user={SUPERUSER} password={read_password(cluster.places)}
+* = host={cluster.places.sockets} port={cluster.settings.port} user={SUPERUSER} password={password}
 [pgbouncer]
 listen_addr = 127.0.0.1
 listen_port = {own_port}

@@ -175,7 +175,7 @@ class Door:
             if (answer := await gate.passing(request)) is not None:
                 return answer
         self.passed.append(f"{request.method} {request.path}")
-        kept = {
+        headers = {
             name: value
             for name, value in request.headers.items()
             if name in ("authorization", "content-type")
@@ -185,7 +185,7 @@ class Door:
                 request.method,
                 f"{self.target}{request.path}?{request.query}",
                 content=request.body,
-                headers=kept,
+                headers=headers,
             )
         except (httpx2.TransportError, httpx2.UnsupportedProtocol):
             return Response(status=503)
@@ -211,22 +211,22 @@ class Spark:
 
     async def rows(self, sql: str) -> list[dict[str, Any]]:
         engine = HiveEngine(read_address(self.engines["hive"]))
-        held = await engine.begin(sql)
-        step = await engine.look(held, sql, again=False)
+        handle = await engine.begin(sql)
+        step = await engine.look(handle, sql, again=False)
         while isinstance(step, Running):
-            held = step.held
-            step = await engine.look(held, sql, again=False)
-        await engine.release(held)
+            handle = step.held
+            step = await engine.look(handle, sql, again=False)
+        await engine.release(handle)
         assert not isinstance(step, Failed), step.error
         return [dict(row) for row in step.rows]
 
     async def content(self, table: str) -> tuple[int, int]:
-        """Count and checksum of a table of `tests.maintenance.tables`, as Java's Iceberg reads it."""
+        """Count and checksum of a `tests.maintenance.tables` table, as Java's Iceberg reads it."""
         line = "concat_ws('|', id, day, coalesce(note, '-'), unix_micros(at))"
-        [found] = await self.rows(
+        [row] = await self.rows(
             f"SELECT count(*) AS n, sum(crc32({line})) AS c FROM {CATALOG}.{table}"
         )
-        return int(found["n"]), int(found["c"] or 0)
+        return int(row["n"]), int(row["c"] or 0)
 
 
 def content(rows: Iterable[dict[str, Any]]) -> tuple[int, int]:
@@ -313,7 +313,7 @@ def _command(program: str, classes: Path, scratch: Path, it: Spark) -> list[str]
             "-XX:TieredStopAtLevel=1",
             "-Djdk.reflect.useDirectMethodHandle=false",
         ),
-        *(f"--add-opens=java.base/{each}=ALL-UNNAMED" for each in _OPENED),
+        *(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED),
         *(f"-D{name}={value}" for name, value in settings.items()),
         *("-cp", f"{classes}/*", "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2"),
     ]

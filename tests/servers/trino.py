@@ -1,4 +1,4 @@
-"""A real Trino of one node, with its spool in a real S3: catalogs tpch, memory and lake (Iceberg)."""
+"""A real single-node Trino with its spool in S3: catalogs tpch, memory and lake (Iceberg)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the Trino in our process answers with: DuckDB's results, in Trino's types and Trino's JSON."""
+"""Results of the in-process Trino: DuckDB's rows in Trino's types and Trino's JSON."""
 
 from __future__ import annotations
 

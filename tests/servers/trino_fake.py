@@ -1,10 +1,13 @@
 """Trino's statement protocol in our own process, true to what a real coordinator was seen to do.
 
-- POST registers; the first GET starts the query. Every page has its own slug, and its token is one higher.
-- The page just given may be asked for again; an older token is 410, one that was never given 404.
-- A query that nobody asks after for `client_timeout` is abandoned; one that was only registered is forgotten.
-- A query is over when an answer has no nextUri; `FINISHED` comes with one, twice.
-- With an encoding that the client asked for, rows come in segments: small ones inline, others to be fetched.
+- POST registers; the first GET starts the query. Every page has its own slug, and its token is one
+  higher.
+- The latest page may be requested again; an older token is 410, an unknown one 404.
+- A query that is not polled for `client_timeout` is abandoned; one that was only registered is
+  dropped.
+- A query is over when a response has no nextUri; `FINISHED` comes with one, twice.
+- With an encoding requested by the client, rows come in segments: small ones inline, others to be
+  fetched.
 """
 
 from __future__ import annotations
@@ -152,11 +155,13 @@ class TrinoFake:
         return Response(status=404)
 
     def _is_known(self, request: Request) -> bool:
-        kind, _, given = request.headers.get("authorization", "").partition(" ")
+        kind, _, credentials = request.headers.get("authorization", "").partition(" ")
         if not self.passwords or "/spooled/" in request.path:
             return True
         user, _, password = (
-            base64.b64decode(given).decode().partition(":") if kind == "Basic" else ("", "", given)
+            base64.b64decode(credentials).decode().partition(":")
+            if kind == "Basic"
+            else ("", "", credentials)
         )
         return self.passwords.get(user) == password
 
@@ -165,12 +170,15 @@ class TrinoFake:
         if role and not (role.startswith("system=ROLE{") and role.endswith("}")):
             return Response(status=400, body=b"Error 400 Bad Request: Invalid X-Trino-Role header")
         if role and role.removeprefix("system=ROLE{").removesuffix("}") in self.forbidden_roles:
-            refusal = f"io.trino.spi.security.AccessDeniedException: Access Denied: Cannot set role {role}\n\tat io.trino"
+            refusal = (
+                "io.trino.spi.security.AccessDeniedException: Access Denied: Cannot set role "
+                f"{role}\n\tat io.trino"
+            )
             return Response(status=500, body=refusal.encode())
         encodings = [
-            each
-            for each in request.headers.get("x-trino-query-data-encoding", "").split(",")
-            if each in _CODECS
+            encoding
+            for encoding in request.headers.get("x-trino-query-data-encoding", "").split(",")
+            if encoding in _CODECS
         ]
         query = Query(
             id=f"20261115_000000_{next(self._numbers):05d}_fake",
@@ -226,7 +234,7 @@ class TrinoFake:
 
     async def _start(self, query: Query) -> None:
         script = next(
-            (each for each in self.scripts if each.match in query.sql and each.times), None
+            (script for script in self.scripts if script.match in query.sql and script.times), None
         )
         if script is not None and "LIMIT 0" not in query.sql:
             script.times -= 1
@@ -247,7 +255,8 @@ class TrinoFake:
         parts: dict[str, Any] = {"id": query.id, "infoUri": f"{self.url}/ui/query.html?{query.id}"}
         if stage is not None:
             parts["nextUri"] = (
-                f"{self.url}/v1/statement/{stage}/{query.id}/{_slug(query.id, stage, token)}/{token}"
+                f"{self.url}/v1/statement/{stage}/{query.id}"
+                f"/{_slug(query.id, stage, token)}/{token}"
             )
         if query.result is not None and query.state != "QUEUED":
             parts["columns"] = query.result.columns

@@ -177,9 +177,9 @@ class Conformance:
 
     async def test_types_values_and_nulls_are_exact(self, subject: Subject) -> None:
         async with loaded(subject, sample=sample()) as source:
-            found = await collect(source, "SELECT * FROM sample")
-        assert found.schema.remove_metadata() == SCHEMA
-        assert found.sort_by("id") == sample().sort_by("id")
+            table = await collect(source, "SELECT * FROM sample")
+        assert table.schema.remove_metadata() == SCHEMA
+        assert table.sort_by("id") == sample().sort_by("id")
 
     async def test_every_batch_has_the_schema_that_was_promised(self, subject: Subject) -> None:
         sql = "SELECT * FROM sample"
@@ -197,10 +197,10 @@ class Conformance:
     async def test_zero_rows_keep_their_schema(self, subject: Subject) -> None:
         sql = "SELECT * FROM empty"
         async with loaded(subject, empty=sample([])) as source:
-            found = await collect(source, sql)
+            table = await collect(source, sql)
             assert (await source.plan(sql, Limits())).schema.remove_metadata() == SCHEMA
-        assert found.num_rows == 0
-        assert found.schema.remove_metadata() == SCHEMA
+        assert table.num_rows == 0
+        assert table.schema.remove_metadata() == SCHEMA
 
     async def test_columns_come_in_the_order_of_the_query(self, subject: Subject) -> None:
         async with loaded(subject, sample=sample()) as source:
@@ -329,8 +329,8 @@ class Conformance:
             plan = await source.plan("SELECT id, name FROM numbers WHERE id <> 7", limits)
             assert 1 <= len(plan.chunks) <= 7
             assert [part.number for part in plan.chunks] == list(range(len(plan.chunks)))
-            found = await collect_chunks(source, plan)
-        assert sorted(found["id"].to_pylist()) == [i for i in range(20_000) if i != 7]
+            table = await collect_chunks(source, plan)
+        assert sorted(table["id"].to_pylist()) == [i for i in range(20_000) if i != 7]
 
 
 class NetworkConformance(Conformance):

@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 _ACCOUNT = "nobody"
 _SCRIPTS = Path("/usr/share/mysql")
-_BOOTSTRAP = "CREATE DATABASE mysql;\nUSE mysql;\nSET @auth_root_socket = NULL;\nSET @current_hostname = 'localhost';\n"
+_BOOTSTRAP = (
+    "CREATE DATABASE mysql;\nUSE mysql;\n"
+    "SET @auth_root_socket = NULL;\nSET @current_hostname = 'localhost';\n"
+)
 _READY_SECONDS = 60
 # The server alone: the package mariadb-server would also bring a system service.
 _PACKAGE = "mariadb-server-core"

@@ -61,8 +61,8 @@ JOBS = f"/bigquery/v2/projects/{PROJECT}/jobs"
 def stored(table: pa.Table) -> pa.Table:
     """BigQuery has one integer type."""
     fields = [
-        (each.name, pa.int64() if pa.types.is_integer(each.type) else each.type)
-        for each in table.schema
+        (field.name, pa.int64() if pa.types.is_integer(field.type) else field.type)
+        for field in table.schema
     ]
     return table.cast(pa.schema(fields))
 
@@ -110,11 +110,11 @@ class BigQuerySubject:
 
     async def many(self, rows: int) -> str:
         sql = f"SELECT * FROM many_{rows}"
-        made = self.fake.duck.sql(
+        relation = self.fake.duck.sql(
             f"SELECT range AS n, repeat('x', 180) || range AS text FROM range({rows})"
         )
         fields = [{"name": "n", "type": "INTEGER"}, {"name": "text", "type": "STRING"}]
-        self.fake.canned[sql] = Result(fields=fields, table=made.to_arrow_table())
+        self.fake.canned[sql] = Result(fields=fields, table=relation.to_arrow_table())
         return sql
 
     async def running(self) -> int:
@@ -131,8 +131,8 @@ class TestConformance(Conformance):
 
     async def test_types_values_and_nulls_are_exact(self, subject: Subject) -> None:
         async with loaded(subject, sample=sample()) as source:
-            found = await collect(source, "SELECT * FROM sample")
-        assert found.sort_by("id") == stored(sample()).sort_by("id")
+            table = await collect(source, "SELECT * FROM sample")
+        assert table.sort_by("id") == stored(sample()).sort_by("id")
 
     async def test_a_column_of_nulls_keeps_its_type(self, subject: Subject) -> None:
         nothing = sample([dict.fromkeys(SCHEMA.names) | {"id": i} for i in range(3)])
@@ -193,7 +193,9 @@ TYPES: list[tuple[dict[str, Any], pa.DataType, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("field", "kind", "value"), TYPES, ids=lambda each: str(each)[:40])
+@pytest.mark.parametrize(
+    ("field", "kind", "value"), TYPES, ids=lambda parameter: str(parameter)[:40]
+)
 async def test_bigquery_types_leave_it_exactly(
     fake: BigQueryFake, field: dict[str, Any], kind: pa.DataType, value: object
 ) -> None:
@@ -201,8 +203,8 @@ async def test_bigquery_types_leave_it_exactly(
         fields=[{"name": "v", **field}], table=pa.table({"v": pa.array([value], kind)})
     )
     async with source_of(fake) as source:
-        found = await collect(source, "SELECT v")
-    assert found == pa.table({"v": pa.array([value], kind)})
+        table = await collect(source, "SELECT v")
+    assert table == pa.table({"v": pa.array([value], kind)})
 
 
 async def test_metadata_that_bigquery_puts_on_a_column_is_no_surprise(fake: BigQueryFake) -> None:
@@ -239,10 +241,10 @@ class TestStreams:
         async with source_of(fake) as source:
             plan = await source.plan(ROWS, Limits(chunk_bytes=2000, max_chunks=3))
             fake.load("numbers", numbers.slice(0, 1))
-            found = await collect_chunks(source, plan)
+            table = await collect_chunks(source, plan)
         assert len(plan.chunks) == 3
         assert len({part.snapshot for part in plan.chunks}) == len(fake.jobs) == 1
-        assert sorted(found["id"].to_pylist()) == numbers["id"].to_pylist()
+        assert sorted(table["id"].to_pylist()) == numbers["id"].to_pylist()
 
     @pytest.mark.parametrize(("rows", "chunks"), [(100, 1), (99, 2), (10, 10), (9, 10)])
     async def test_rows_count_where_they_are_asked_for(
@@ -497,8 +499,8 @@ async def test_the_catalog_shows_tables_columns_and_keys(fake: BigQueryFake) -> 
         tables = await source.catalog.tables()
         columns = await source.catalog.columns(Table(catalog=PROJECT, schema=DATASET, name="pet"))
         keys = await source.catalog.keys(PROJECT, DATASET)
-    assert [(each.schema, each.name) for each in tables] == [("other", "pet"), (DATASET, "pet")]
-    assert [(each.name, each.data_type) for each in columns] == [
+    assert [(table.schema, table.name) for table in tables] == [("other", "pet"), (DATASET, "pet")]
+    assert [(column.name, column.data_type) for column in columns] == [
         ("id", "INTEGER"),
         ("owner", "INTEGER"),
         ("price", "NUMERIC(5, 2)"),

@@ -46,7 +46,7 @@ EVERY = [(kind, name) for kind, settings in BOUNDED.items() for name in settings
 
 
 def numbers(kind: type, prefix: str = "") -> Iterator[tuple[str, object]]:
-    """The settings of a driver that are numbers or sizes, and what they are when nothing is said."""
+    """The numeric and size settings of a driver, with their defaults."""
     hints = get_type_hints(kind, include_extras=False)
     sizes = get_type_hints(kind, include_extras=True)
     for field in dataclasses.fields(kind):
@@ -61,21 +61,21 @@ def configuration(kind: str) -> type:
     module = DRIVERS[kind].module
     for name in (f"{module}.config", f"{module.rpartition('.')[0]}.config", module):
         try:
-            found: type = import_module(name).Config
+            config: type = import_module(name).Config
         except (ModuleNotFoundError, AttributeError):
             continue
-        return found
+        return config
     raise AssertionError(f"{kind} has no configuration")
 
 
 @pytest.mark.parametrize("kind", sorted(DRIVERS))
 def test_every_number_of_every_driver_has_a_ceiling(kind: str) -> None:
-    found = {
+    defaults = {
         name: default
         for name, default in numbers(configuration(kind))
         if f"{kind}.{name}" not in OTHERWISE_BOUNDED
     }
-    assert found == {name: bounded.default for name, bounded in BOUNDED[kind].items()}
+    assert defaults == {name: bounded.default for name, bounded in BOUNDED[kind].items()}
 
 
 def asking(kind: str, name: str, value: object) -> dict[str, Any]:
@@ -182,7 +182,10 @@ async def test_a_query_that_fills_the_disk_is_stopped_at_its_share(tmp_path: Pat
         "spill_limit": "1MB",
         "threads": 1,
     }
-    sql = "SELECT hash(i) AS h, repeat('x', 40) || hash(i + 1) AS s FROM range(600000) t(i) ORDER BY s"
+    sql = (
+        "SELECT hash(i) AS h, repeat('x', 40) || hash(i + 1) AS s"
+        " FROM range(600000) t(i) ORDER BY s"
+    )
     async with open_source("duckdb", config, {}) as source:
         with pytest.raises(SourceError, match="temporary disk") as caught:
             async for _ in source.stream(Chunk(number=0, sql=sql)):

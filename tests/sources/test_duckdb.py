@@ -68,15 +68,15 @@ def warehouse(tmp_path: Path) -> Path:
 
 
 def make_shop(path: Path) -> Path:
-    with duckdb.connect(str(path)) as made:
-        made.execute(
+    with duckdb.connect(str(path)) as database:
+        database.execute(
             "CREATE TABLE person (id INTEGER PRIMARY KEY, name VARCHAR NOT NULL DEFAULT 'nobody')"
         )
-        made.execute(
+        database.execute(
             "CREATE TABLE pet (id INTEGER PRIMARY KEY, owner INTEGER REFERENCES person (id))"
         )
-        made.execute("CREATE VIEW elder AS SELECT * FROM person WHERE id < 10")
-        made.execute("INSERT INTO person VALUES (1, 'Ada'), (20, 'Bob')")
+        database.execute("CREATE VIEW elder AS SELECT * FROM person WHERE id < 10")
+        database.execute("INSERT INTO person VALUES (1, 'Ada'), (20, 'Bob')")
     return path
 
 
@@ -119,9 +119,9 @@ async def test_duckdb_types_leave_it_exactly(
     expression: str, kind: pa.DataType, value: object
 ) -> None:
     async with source_of() as source:
-        found = await collect(source, f"SELECT {expression} AS v")
-    assert found.schema.field("v").type == kind
-    assert found["v"].to_pylist() == [value]
+        table = await collect(source, f"SELECT {expression} AS v")
+    assert table.schema.field("v").type == kind
+    assert table["v"].to_pylist() == [value]
 
 
 @pytest.mark.parametrize(
@@ -150,12 +150,12 @@ async def test_the_files_of_the_directory_are_tables(folder: Path) -> None:
     (folder / "two.csv").write_text("id;name\n2;b\n")
     (folder / "broken.parquet").write_text("not a Parquet file")
     async with source_of(directory=str(folder)) as source:
-        found = await collect(
+        joined = await collect(
             source,
             "SELECT o.id AS a, t.id AS b, p.name FROM one o, two t, shop.person p WHERE p.id = 1",
         )
         names = {table.name for table in await source.catalog.tables()}
-    assert found.to_pylist() == [{"a": 1, "b": 2, "name": "Ada"}]
+    assert joined.to_pylist() == [{"a": 1, "b": 2, "name": "Ada"}]
     assert {"one", "two", "person"} <= names
     assert "broken" not in names
 
@@ -266,5 +266,6 @@ async def test_a_query_too_big_for_its_memory_says_so() -> None:
         with pytest.raises(SourceError, match="memory"):
             await collect_batches(
                 source,
-                "SELECT length(string_agg(repeat('x', 100) || i, ',')) AS n FROM range(5000000) t(i)",
+                "SELECT length(string_agg(repeat('x', 100) || i, ',')) AS n"
+                " FROM range(5000000) t(i)",
             )

@@ -162,35 +162,35 @@ class TestConformance(Conformance):
     async def test_types_values_and_nulls_are_exact(self, subject: Subject) -> None:
         columns = ", ".join(SCHEMA.names)
         async with loaded(subject, sample=sample()) as source:
-            found = await collect(source, f"SELECT {columns} FROM sample")
-        assert found.sort_by("id") == stored(sample()).sort_by("id")
+            table = await collect(source, f"SELECT {columns} FROM sample")
+        assert table.sort_by("id") == stored(sample()).sort_by("id")
 
     async def test_a_column_of_nulls_keeps_its_type(self, subject: Subject) -> None:
         nothing = sample([dict.fromkeys(SCHEMA.names) | {"id": i} for i in range(3)])
         async with loaded(subject, nulls=nothing) as source:
-            found = await collect(source, "SELECT * FROM nulls")
-        assert found.select(SCHEMA.names).sort_by("id") == stored(nothing)
+            table = await collect(source, "SELECT * FROM nulls")
+        assert table.select(SCHEMA.names).sort_by("id") == stored(nothing)
 
     async def test_zero_rows_keep_their_schema(self, subject: Subject) -> None:
         async with loaded(subject, empty=sample([])) as source:
-            found = await collect(source, "SELECT * FROM empty")
-            assert (await source.plan("empty", Limits())).schema == found.schema
-        assert found.select(SCHEMA.names) == stored(sample([]))
+            table = await collect(source, "SELECT * FROM empty")
+            assert (await source.plan("empty", Limits())).schema == table.schema
+        assert table.select(SCHEMA.names) == stored(sample([]))
 
     async def test_names_in_any_script_and_with_any_sign_survive(self, subject: Subject) -> None:
         table = pa.table(
             {"größe": [1], "名前": ["x"], "with space": [2], "per%cent": [3], "select": [4]}
         )
         async with loaded(subject, Überweisung=table) as source:
-            found = await collect(source, 'SELECT * FROM "Überweisung"')
-        assert found.select(table.column_names) == table
+            actual = await collect(source, 'SELECT * FROM "Überweisung"')
+        assert actual.select(table.column_names) == table
 
     async def test_a_thousand_columns_come_whole(self, subject: Subject) -> None:
         table = pa.table({f"c{i}": pa.array([i, None, -i], pa.int32()) for i in range(1000)})
         async with loaded(subject, wide=table) as source:
-            found = await collect(source, "SELECT * FROM wide")
-        assert found.column_names == sorted(table.column_names)
-        assert found.select(table.column_names).sort_by("c1") == table.sort_by("c1")
+            actual = await collect(source, "SELECT * FROM wide")
+        assert actual.column_names == sorted(table.column_names)
+        assert actual.select(table.column_names).sort_by("c1") == table.sort_by("c1")
 
     async def test_a_million_rows_need_no_more_memory_than_a_few(self, subject: Subject) -> None:
         """Fewer of them here, for their server lives in this very process."""
@@ -235,9 +235,9 @@ async def test_every_type_of_a_mapping_has_its_arrow_type(fake: ElasticFake) -> 
     fake.add(
         "types", properties, [{name: written for name, (_, _, written, _) in TYPES.items()}, {}]
     )
-    found = await table_of(fake, f"SELECT {', '.join(TYPES)} FROM types")
-    assert found.schema == pa.schema([(name, arrow) for name, (_, arrow, _, _) in TYPES.items()])
-    assert found.to_pylist() == [
+    table = await table_of(fake, f"SELECT {', '.join(TYPES)} FROM types")
+    assert table.schema == pa.schema([(name, arrow) for name, (_, arrow, _, _) in TYPES.items()])
+    assert table.to_pylist() == [
         {name: value for name, (*_, value) in TYPES.items()},
         dict.fromkeys(TYPES),
     ]
@@ -245,8 +245,8 @@ async def test_every_type_of_a_mapping_has_its_arrow_type(fake: ElasticFake) -> 
 
 async def test_nanoseconds_of_a_date_survive(fake: ElasticFake) -> None:
     fake.add("t", {"at": {"type": "date_nanos"}}, [{"at": "2024-01-01T00:00:00.123456789Z"}])
-    found = await table_of(fake, "SELECT at FROM t")
-    assert found["at"].cast(pa.int64()).to_pylist() == [1704067200123456789]
+    table = await table_of(fake, "SELECT at FROM t")
+    assert table["at"].cast(pa.int64()).to_pylist() == [1704067200123456789]
 
 
 PERSON = {
@@ -260,11 +260,11 @@ ADA = {"name": "Ada", "address": {"city": "London", "zip": "7"}, "pets": [{"name
 
 async def test_objects_are_json_and_their_fields_are_columns(fake: ElasticFake) -> None:
     fake.add("person", PERSON, [ADA])
-    found = await table_of(
+    table = await table_of(
         fake, "SELECT _id, name AS n, p.name.raw, address.city, address.zip, called FROM person p"
     )
-    assert found.schema.field("address.zip").type == found.schema.field("called").type == pa.int32()
-    assert found.to_pylist() == [
+    assert table.schema.field("address.zip").type == table.schema.field("called").type == pa.int32()
+    assert table.to_pylist() == [
         {
             "_id": "d0",
             "n": "Ada",
@@ -362,10 +362,10 @@ class TestPointInTime:
         async with source_of(fake) as source:
             plan = await source.plan("t", self.LIMITS)
             documents += [{"n": -1}] * 100
-            found = await collect_chunks(source, plan)
+            table = await collect_chunks(source, plan)
         assert len(plan.chunks) == 5
-        assert sorted(found["n"].to_pylist()) == list(range(1000))
-        assert {each["slice"]["id"] for each in fake.searches()} == set(range(5))
+        assert sorted(table["n"].to_pylist()) == list(range(1000))
+        assert {search["slice"]["id"] for search in fake.searches()} == set(range(5))
         assert fake.open_moments() == 0
 
     @pytest.mark.parametrize(("rows", "chunks"), [(1000, 1), (999, 2), (200, 5), (199, 5)])
@@ -382,18 +382,26 @@ class TestPointInTime:
     async def test_the_newest_id_is_used(self, fake: ElasticFake) -> None:
         fake.add("t", self.NUMBERS, [{"n": n} for n in range(250)])
         await table_of(fake, "t", page_rows=100)
-        ids = [each["pit"]["id"] for each in fake.searches()]
+        ids = [search["pit"]["id"] for search in fake.searches()]
         assert len(set(ids)) == len(ids) == 4
 
     async def test_pages_go_on_after_the_last_hit(self, fake: ElasticFake) -> None:
         fake.add("t", self.NUMBERS, [{"n": n} for n in range(250)])
         await table_of(fake, "t", page_rows=100)
-        assert [each.get("search_after") for each in fake.searches()] == [None, [99], [199], [249]]
+        assert [search.get("search_after") for search in fake.searches()] == [
+            None,
+            [99],
+            [199],
+            [249],
+        ]
 
     async def test_pages_of_large_documents_are_short(self, fake: ElasticFake) -> None:
         fake.add("t", {"s": {"type": "text"}}, [{"s": "x" * 1000} for _ in range(1200)])
         await table_of(fake, "t", page_bytes=100_000)
-        assert [each["size"] for each in fake.searches()][:2] == [1000, pytest.approx(90, abs=10)]
+        assert [search["size"] for search in fake.searches()][:2] == [
+            1000,
+            pytest.approx(90, abs=10),
+        ]
 
     async def test_an_expired_one_is_a_lost_snapshot(self, fake: ElasticFake) -> None:
         fake.add("t", self.NUMBERS, [{"n": n} for n in range(1000)])
@@ -454,8 +462,8 @@ class TestFaults:
     async def test_a_bad_moment_costs_no_row(self, fake: ElasticFake, fault: Fault) -> None:
         fault.method, fault.path, fault.skip = "POST", "/_search", 1
         fake.faults.append(fault)
-        found = await table_of(fake, "t", page_rows=100, request_timeout=0.5)
-        assert found["n"].to_pylist() == list(range(300))
+        table = await table_of(fake, "t", page_rows=100, request_timeout=0.5)
+        assert table["n"].to_pylist() == list(range(300))
 
     @pytest.mark.parametrize("misdeed", ["status", "reset", "hang"])
     async def test_a_cluster_that_stays_away_is_unavailable(
@@ -470,8 +478,8 @@ class TestFaults:
         fake.broken_shards = 1
         with pytest.raises(SourceError, match="1 of 2 shards"):
             await table_of(fake, "t")
-        searches = [each for each in fake.requests if each.path == "/_search"]
-        assert {each.query for each in searches} == {"allow_partial_search_results=false"}
+        searches = [request for request in fake.requests if request.path == "/_search"]
+        assert {search.query for search in searches} == {"allow_partial_search_results=false"}
 
     async def test_a_proxy_that_speaks_html_is_told(self, fake: ElasticFake) -> None:
         fake.faults.append(Fault(misdeed="html", path="/"))
@@ -484,7 +492,7 @@ class TestFaults:
             plan = await source.plan("t", Limits())
             async with aclosing(source.stream(plan.chunks[0], trace="job-7.é")) as batches:
                 await anext(batches)
-        assert "job-7.?" in {each.headers.get("x-opaque-id") for each in fake.requests}
+        assert "job-7.?" in {request.headers.get("x-opaque-id") for request in fake.requests}
 
 
 class TestCredentials:
@@ -544,7 +552,7 @@ async def test_the_catalog_shows_indices_aliases_and_fields(fake: ElasticFake) -
     fake.add(".hidden", {}, [])
     async with source_of(fake) as source:
         tables = await source.catalog.tables()
-        assert [(each.catalog, each.name, each.kind) for each in tables] == [
+        assert [(table.catalog, table.name, table.kind) for table in tables] == [
             ("lake", "Person", "view"),
             ("lake", "person", "table"),
         ]
@@ -552,7 +560,7 @@ async def test_the_catalog_shows_indices_aliases_and_fields(fake: ElasticFake) -
             Table(catalog="lake", schema="default", name="person")
         )
         assert await source.catalog.keys("lake", "default") == []
-    assert [(each.name, each.data_type) for each in columns] == [
+    assert [(column.name, column.data_type) for column in columns] == [
         ("address", "object"),
         ("address.city", "keyword"),
         ("address.zip", "integer"),

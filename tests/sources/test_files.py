@@ -75,8 +75,8 @@ async def rows_of(
     folder: Path, sql: str = "SELECT * FROM t", /, **config: object
 ) -> list[dict[str, object]]:
     async with source_of(folder, **config) as source:
-        found: list[dict[str, object]] = (await collect(source, sql)).to_pylist()
-        return found
+        rows: list[dict[str, object]] = (await collect(source, sql)).to_pylist()
+        return rows
 
 
 TYPES = {
@@ -89,10 +89,12 @@ TYPES = {
     "g": "double",
     "h": "string",
 }
-TYPED = b"""a,b,c,d,e,f,g,h,i
-9223372036854775807,-999.99,2024-02-29,2024-01-01T10:00:00+02:00,true,2024-01-01 10:00:00.123456,0.1,"",x
-,,,,,,,,
-"""
+TYPED = (
+    b"a,b,c,d,e,f,g,h,i\n"
+    b"9223372036854775807,-999.99,2024-02-29,2024-01-01T10:00:00+02:00,true,"
+    b'2024-01-01 10:00:00.123456,0.1,"",x\n'
+    b",,,,,,,,\n"
+)
 
 
 async def test_declared_csv_columns_are_exact_and_the_others_text(tmp_path: Path) -> None:
@@ -147,10 +149,10 @@ async def test_other_encodings_are_declared(tmp_path: Path, encoding: str) -> No
 
 async def test_gzip_and_files_without_a_header_are_read(tmp_path: Path) -> None:
     (tmp_path / "t.csv.gz").write_bytes(gzip.compress(b"1,x\n") + gzip.compress(b"2,y\n"))
-    found = await rows_of(
+    rows = await rows_of(
         tmp_path, csv={"header": False}, types={"t": {"id": "int32", "name": "string"}}
     )
-    assert found == [{"id": 1, "name": "x"}, {"id": 2, "name": "y"}]
+    assert rows == [{"id": 1, "name": "x"}, {"id": 2, "name": "y"}]
 
 
 async def test_a_quote_that_is_never_closed_is_found_in_packed_files_too(tmp_path: Path) -> None:
@@ -253,8 +255,8 @@ async def test_chunks_are_spans_of_files_and_row_groups(tmp_path: Path) -> None:
         plan = await source.plan("SELECT id FROM t", Limits(chunk_bytes=5000, max_chunks=5))
         assert len(plan.chunks) == 5
         assert sum(part.estimated_rows or 0 for part in plan.chunks) == 3000
-        found = await collect_chunks(source, plan)
-    assert found["id"].to_pylist() == list(range(3000))
+        table = await collect_chunks(source, plan)
+    assert table["id"].to_pylist() == list(range(3000))
 
 
 async def test_a_file_that_changed_since_it_was_planned_is_not_read(tmp_path: Path) -> None:
@@ -287,8 +289,8 @@ async def test_any_query_works_over_files(
 ) -> None:
     write(tmp_path / "t.parquet", pa.table({"id": [1, 2, 3], "name": ["a", "b", "c"]}))
     (tmp_path / "u.csv").write_text("id,word\n1,one\n")
-    found = await rows_of(tmp_path, sql, types={"u": {"id": "int64"}})
-    assert [tuple(row.values()) for row in found] == rows
+    actual = await rows_of(tmp_path, sql, types={"u": {"id": "int64"}})
+    assert [tuple(row.values()) for row in actual] == rows
 
 
 @pytest.mark.parametrize(

@@ -33,14 +33,14 @@ def lookup(host: str) -> frozenset[str]:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    made = tmp_path / "machine" / "home"
-    (made / "secrets").mkdir(parents=True)
+    root = tmp_path / "machine" / "home"
+    (root / "secrets").mkdir(parents=True)
     for name in DATA_FOLDERS:
-        (made / name).mkdir()
+        (root / name).mkdir()
     elsewhere = tmp_path / "shared" / "cluster"
     elsewhere.mkdir(parents=True)
-    (made / "postgres").symlink_to(elsewhere)
-    return made
+    (root / "postgres").symlink_to(elsewhere)
+    return root
 
 
 def guard(home: Path, **changes: Any) -> HomeGuard:
@@ -184,4 +184,4 @@ def test_the_refusal_names_the_setting_and_says_what_to_do(home: Path) -> None:
     with pytest.raises(OwnHome, match="Penstock's own database") as caught:
         guard(home)("postgres", {"host": "alias.example", "port": 5433} | POSTGRES)
     assert caught.value.details["field"] == "config.host"
-    assert "data to be read" in (caught.value.hint or "")
+    assert "data to read" in (caught.value.hint or "")

@@ -97,7 +97,10 @@ class MySQLSubject:
         )
 
     async def many(self, rows: int) -> str:
-        return f"SELECT seq AS i, concat(repeat('x', 180), seq) AS s, seq / 2 AS d FROM seq_1_to_{rows}"
+        return (
+            "SELECT seq AS i, concat(repeat('x', 180), seq) AS s, seq / 2 AS d"
+            f" FROM seq_1_to_{rows}"
+        )
 
     async def running(self) -> int:
         [(count,)] = self.execute(
@@ -211,25 +214,25 @@ async def test_mysql_types_leave_it_exactly(
 ) -> None:
     subject.execute(f"CREATE TABLE t (v {column})")
     subject.execute(f"INSERT INTO t VALUES (NULL), ({literal}), (NULL)")
-    found = await collect(source, "SELECT * FROM t")
-    assert found.schema.field("v").type == kind
-    assert found["v"].to_pylist() == [None, value, None]
+    table = await collect(source, "SELECT * FROM t")
+    assert table.schema.field("v").type == kind
+    assert table["v"].to_pylist() == [None, value, None]
 
 
 async def test_expressions_have_the_types_that_the_server_gives_them(source: Source) -> None:
-    found = await collect(
+    table = await collect(
         source,
         "SELECT NULL AS n, 1 AS i, 1.50 AS d, count(*) AS c, sum(1) AS s, 'x' AS t FROM dual",
     )
-    assert found.schema.types == [
+    assert table.schema.types == [
         pa.string(),
         pa.int32(),
         pa.decimal128(3, 2),
         pa.int64(),
-        found.schema.field("s").type,
+        table.schema.field("s").type,
         pa.string(),
     ]
-    assert found.to_pylist() == [
+    assert table.to_pylist() == [
         {"n": None, "i": 1, "d": Decimal("1.50"), "c": 1, "s": Decimal(1), "t": "x"}
     ]
 
@@ -275,8 +278,8 @@ async def test_doubles_and_decimals_come_back_digit_for_digit(
     ]
     subject.execute("CREATE TABLE t (id int, f double, d decimal(30, 10))")
     subject.execute("INSERT INTO t VALUES (%s, %s, %s)", [tuple(row) for row in rows])
-    found = (await collect(source, "SELECT * FROM t")).sort_by("id")
-    assert [tuple(row.values()) for row in found.to_pylist()] == rows
+    table = (await collect(source, "SELECT * FROM t")).sort_by("id")
+    assert [tuple(row.values()) for row in table.to_pylist()] == rows
 
 
 async def test_rows_of_a_single_null_are_not_lost(subject: MySQLSubject, source: Source) -> None:
@@ -311,7 +314,10 @@ async def test_the_server_sees_the_job_and_its_attempt(
     task = asyncio.create_task(
         anext(source.stream(chunk(subject.endless), trace="job 7 attempt 2 */ DROP"))
     )
-    query = f"SELECT info FROM information_schema.processlist WHERE user = '{READER}' AND command = 'Query'"
+    query = (
+        "SELECT info FROM information_schema.processlist"
+        f" WHERE user = '{READER}' AND command = 'Query'"
+    )
 
     async def seen() -> bool:
         return any("sleep(600)" in str(text) for (text,) in subject.execute(query))
@@ -330,17 +336,20 @@ async def test_a_query_that_is_killed_at_the_server_is_unavailable(
     task = asyncio.create_task(
         collect_batches(source, "SELECT seq AS n, sleep(0.01) AS s FROM seq_1_to_100000")
     )
-    find = f"SELECT id FROM information_schema.processlist WHERE user = '{READER}' AND info LIKE '%sleep(0.01)%'"
+    find = (
+        "SELECT id FROM information_schema.processlist"
+        f" WHERE user = '{READER}' AND info LIKE '%sleep(0.01)%'"
+    )
 
-    found: list[int] = []
+    ids: list[int] = []
 
     async def seen() -> bool:
         """Its preparation is listed too, for a moment: what was seen once is what is killed."""
-        found[:] = [number for (number,) in subject.execute(f"{find} AND state = 'User sleep'")]
-        return bool(found)
+        ids[:] = [number for (number,) in subject.execute(f"{find} AND state = 'User sleep'")]
+        return bool(ids)
 
     await until(seen)
-    subject.execute(f"KILL {found[0]}")
+    subject.execute(f"KILL {ids[0]}")
     with pytest.raises(SourceUnavailable):
         await task
 
@@ -383,7 +392,8 @@ async def test_the_catalog_knows_tables_views_columns_and_keys(
         "CREATE TABLE person (id bigint PRIMARY KEY, name varchar(20) NOT NULL DEFAULT 'nobody')"
     )
     subject.execute(
-        "CREATE TABLE pet (id int, owner bigint, PRIMARY KEY (id, owner), FOREIGN KEY (owner) REFERENCES person (id))"
+        "CREATE TABLE pet (id int, owner bigint, PRIMARY KEY (id, owner),"
+        " FOREIGN KEY (owner) REFERENCES person (id))"
     )
     subject.execute("CREATE VIEW elder AS SELECT * FROM person")
     person = Table(catalog="def", schema=DATABASE, name="person")

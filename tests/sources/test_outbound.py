@@ -213,7 +213,7 @@ async def test_a_rogue_trino_cannot_have_the_network_asked() -> None:
 async def test_a_segment_has_a_plain_http_address(uri: str) -> None:
     async with rogue() as server:
         server.segment = spooled(uri)
-        with pytest.raises(SourceError, match="address of a segment"):
+        with pytest.raises(SourceError, match="segment URL"):
             await read(server, Outbound(WITH_PRIVATE))
 
 
@@ -274,7 +274,7 @@ async def test_a_list_of_segments_that_is_none_is_an_error_of_the_source(
 ) -> None:
     async with rogue() as server:
         server.segment = make()
-        with pytest.raises(SourceError, match="cannot be read"):
+        with pytest.raises(SourceError, match="list of segments is invalid"):
             await read(server, Outbound(WITH_PRIVATE))
 
 
@@ -290,5 +290,5 @@ async def test_a_segment_may_not_claim_more_than_an_answer_may_hold() -> None:
 def test_a_store_on_the_internet_speaks_https() -> None:
     config = FilesConfig(url="s3://bucket/x", endpoint="http://store.example", allow_http=True)
     outbound = Outbound(WITH_PRIVATE, resolver=lambda *_: ["93.184.215.14"])
-    with pytest.raises(SourceRefused, match="must speak https"):
+    with pytest.raises(SourceRefused, match="must use https"):
         Place(config, outbound).entries()

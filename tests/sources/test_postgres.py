@@ -91,11 +91,12 @@ class PostgresSubject:
         )
 
     async def running(self) -> int:
-        found: int = await self.admin.fetchval(
-            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND usename = $1",
+        count: int = await self.admin.fetchval(
+            "SELECT count(*) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND usename = $1",
             READER,
         )
-        return found
+        return count
 
     def quote(self, name: str) -> str:
         return quote(name)
@@ -134,7 +135,8 @@ async def subject(warehouse: str) -> AsyncIterator[PostgresSubject]:
         proxied(lambda: asyncio.open_unix_connection(socket)) as proxy,
     ):
         await admin.execute(
-            f"DROP SCHEMA public CASCADE; CREATE SCHEMA public; GRANT USAGE ON SCHEMA public TO {READER}"
+            "DROP SCHEMA public CASCADE; CREATE SCHEMA public;"
+            f" GRANT USAGE ON SCHEMA public TO {READER}"
         )
         yield PostgresSubject(admin, warehouse, proxy)
 
@@ -214,14 +216,15 @@ async def test_postgres_types_leave_it_exactly(
     subject: PostgresSubject, source: Source, expression: str, kind: pa.DataType, value: object
 ) -> None:
     await make_types(subject)
-    found = await collect(source, f"SELECT {expression} AS v")
-    assert found.schema.field("v").type == kind
-    assert [str(v) if v != v else v for v in found["v"].to_pylist()] == [value]
+    table = await collect(source, f"SELECT {expression} AS v")
+    assert table.schema.field("v").type == kind
+    assert [str(v) if v != v else v for v in table["v"].to_pylist()] == [value]
 
 
 async def make_types(subject: PostgresSubject) -> None:
     await subject.admin.execute(
-        "CREATE TYPE mood AS ENUM ('sad', 'ok'); CREATE DOMAIN price AS numeric(10, 3); CREATE DOMAIN label AS text"
+        "CREATE TYPE mood AS ENUM ('sad', 'ok'); CREATE DOMAIN price AS numeric(10, 3);"
+        " CREATE DOMAIN label AS text"
     )
 
 
@@ -267,9 +270,9 @@ async def test_numerics_of_every_precision_come_back_digit_for_digit(
         f"CREATE TABLE numerics (id int4, {columns}); GRANT SELECT ON numerics TO {READER}"
     )
     await subject.admin.copy_records_to_table("numerics", records=rows, columns=names)
-    found = await collect(source, "SELECT * FROM numerics ORDER BY id")
-    assert [list(row.values()) for row in found.to_pylist()] == rows
-    assert [(f.type.precision, f.type.scale) for f in found.schema if f.name != "id"] == shapes
+    table = await collect(source, "SELECT * FROM numerics ORDER BY id")
+    assert [list(row.values()) for row in table.to_pylist()] == rows
+    assert [(f.type.precision, f.type.scale) for f in table.schema if f.name != "id"] == shapes
 
 
 def random_decimal(dice: random.Random, precision: int, scale: int) -> Decimal | None:
@@ -326,14 +329,14 @@ async def test_chunks_under_writers_that_move_money_sum_exactly(
         await until(lambda: moved(subject))
         plan = await source.plan("SELECT id, balance FROM account", small(8))
         assert len(plan.chunks) == 8
-        found = await collect_chunks(source, plan)
+        table = await collect_chunks(source, plan)
     finally:
         stop.set()
         transfers = sum(await asyncio.gather(*writers))
     assert transfers > 0
-    assert sorted(found["id"].to_pylist()) == list(range(1, 20_001))
-    assert sum(found["balance"].to_pylist()) == Decimal(20_000 * 100)
-    assert len(set(found["balance"].to_pylist())) > 1
+    assert sorted(table["id"].to_pylist()) == list(range(1, 20_001))
+    assert sum(table["balance"].to_pylist()) == Decimal(20_000 * 100)
+    assert len(set(table["balance"].to_pylist())) > 1
 
 
 async def move_money(dsn: str, seed: int, stop: asyncio.Event) -> int:
@@ -364,7 +367,8 @@ async def test_a_hold_that_is_gone_is_not_alive_and_its_chunks_say_that_the_mome
     assert await plan.hold.alive()
     assert await collect_batches_of(source, plan) > 0
     await subject.admin.execute(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'penstock plan'"
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+        " WHERE application_name = 'penstock plan'"
     )
     assert not await plan.hold.alive()
     with pytest.raises(SnapshotLost):
@@ -386,7 +390,8 @@ async def make_partitions(subject: PostgresSubject, *, grant_leaves: bool) -> No
         "CREATE TABLE event_2 (name text, id int8 NOT NULL);"
         "ALTER TABLE event ATTACH PARTITION event_2 FOR VALUES FROM (5000) TO (20000);"
         "CREATE TABLE event_3 PARTITION OF event FOR VALUES FROM (20000) TO (30000);"
-        "INSERT INTO event (id, name) SELECT i, repeat('x', 100) || i FROM generate_series(0, 19999) AS i;"
+        "INSERT INTO event (id, name)"
+        " SELECT i, repeat('x', 100) || i FROM generate_series(0, 19999) AS i;"
         f"ANALYZE event; GRANT SELECT ON event TO {READER}"
     )
     if grant_leaves:
@@ -401,10 +406,10 @@ async def test_a_partitioned_table_is_cut_by_its_partitions_pages_or_else_by_its
     plan = await source.plan("SELECT * FROM event WHERE name <> 'none'", small(7))
     assert {part.extra["way"] for part in plan.chunks} == {way}
     assert 4 <= len(plan.chunks) <= 7
-    found = await collect_chunks(source, plan)
-    assert found.column_names == ["id", "name"]
-    assert sorted(found["id"].to_pylist()) == list(range(20_000))
-    assert found["name"].to_pylist() == ["x" * 100 + str(i) for i in found["id"].to_pylist()]
+    table = await collect_chunks(source, plan)
+    assert table.column_names == ["id", "name"]
+    assert sorted(table["id"].to_pylist()) == list(range(20_000))
+    assert table["name"].to_pylist() == ["x" * 100 + str(i) for i in table["id"].to_pylist()]
 
 
 @pytest.mark.parametrize("analyzed", [True, False])
@@ -413,7 +418,8 @@ async def test_a_view_is_cut_at_quantiles_of_an_indexed_column_it_shows(
 ) -> None:
     await make_accounts(subject)
     await subject.admin.execute(
-        "CREATE VIEW rich AS SELECT a.id, b.filler FROM account a JOIN account b USING (id) WHERE a.balance > 1;"
+        "CREATE VIEW rich AS SELECT a.id, b.filler"
+        " FROM account a JOIN account b USING (id) WHERE a.balance > 1;"
         f"GRANT SELECT ON rich TO {READER}"
     )
     if not analyzed:
@@ -463,12 +469,13 @@ async def test_nulls_in_the_key_of_a_view_are_read_once(
     await subject.admin.execute(
         "CREATE TABLE other (id int8, filler text);"
         "INSERT INTO other SELECT NULL, repeat('y', 100) FROM generate_series(1, 500);"
-        "CREATE VIEW loose AS SELECT id, filler FROM account UNION ALL SELECT id, filler FROM other;"
+        "CREATE VIEW loose AS"
+        " SELECT id, filler FROM account UNION ALL SELECT id, filler FROM other;"
         f"GRANT SELECT ON loose TO {READER}"
     )
-    found = await collect_chunks(source, await source.plan("SELECT id FROM loose", small(4)))
-    assert found["id"].null_count == 500
-    assert found.num_rows == 20_500
+    table = await collect_chunks(source, await source.plan("SELECT id FROM loose", small(4)))
+    assert table["id"].null_count == 500
+    assert table.num_rows == 20_500
 
 
 @pytest.mark.parametrize(
@@ -517,7 +524,10 @@ async def test_the_server_sees_the_job_and_its_attempt(
     task = asyncio.create_task(
         anext(source.stream(chunk(subject.endless), trace="job 7 attempt 2 */ DROP TABLE x"))
     )
-    query = "SELECT application_name, query FROM pg_stat_activity WHERE query LIKE 'COPY%pg_sleep(600)%' AND usename = $1"
+    query = (
+        "SELECT application_name, query FROM pg_stat_activity"
+        " WHERE query LIKE 'COPY%pg_sleep(600)%' AND usename = $1"
+    )
 
     async def seen() -> bool:
         return bool(await subject.admin.fetch(query, READER))

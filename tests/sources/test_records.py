@@ -69,25 +69,30 @@ async def add(sources: DataSources, name: str = "shop", **changes: Any) -> int:
 
 
 async def test_a_source_is_kept_with_its_credentials_sealed(sources: DataSources, db: Db) -> None:
-    made = await sources.get(await add(sources))
-    assert (made.name, made.type, made.owner, made.config) == ("shop", "postgres", "ann", POSTGRES)
-    assert (made.has_credentials, made.is_default, made.test_ok) == (True, False, None)
-    opening = await sources.opening(made.data_source_id)
+    source = await sources.get(await add(sources))
+    assert (source.name, source.type, source.owner, source.config) == (
+        "shop",
+        "postgres",
+        "ann",
+        POSTGRES,
+    )
+    assert (source.has_credentials, source.is_default, source.test_ok) == (True, False, None)
+    opening = await sources.opening(source.data_source_id)
     assert opening.secrets == {"password": MARK}
     async with db.connection() as connection:
         stored = await connection.fetchval(
             "SELECT s::text || c::text FROM penstock.data_source s"
             " JOIN penstock_secret.data_source_credentials c USING (data_source_id)"
         )
-    assert MARK not in f"{made!r} {opening!r} {stored}"
+    assert MARK not in f"{source!r} {opening!r} {stored}"
     assert MARK.encode().hex() not in stored
 
 
 async def test_a_source_without_credentials_needs_no_key(db: Db, vault: Vault, shop: str) -> None:
     keyless = DataSources(db, Vault([]))
-    kept = await add(keyless, kind="duckdb", config={"database": shop}, secrets={})
-    assert not (await keyless.get(kept)).has_credentials
-    assert (await keyless.test(kept))[0].test_ok
+    source_id = await add(keyless, kind="duckdb", config={"database": shop}, secrets={})
+    assert not (await keyless.get(source_id)).has_credentials
+    assert (await keyless.test(source_id))[0].test_ok
     with pytest.raises(SecretKeyMissing, match="no secret key"):
         await add(keyless, "other")
     assert (await keyless.page())[1] == 1
@@ -171,7 +176,7 @@ async def test_a_change_keeps_what_it_does_not_name_and_forgets_the_test(
 async def test_kept_credentials_follow_no_source_to_another_host(sources: DataSources) -> None:
     source = await add(sources)
     elsewhere = POSTGRES | {"host": "evil.example"}
-    with pytest.raises(InvalidInput, match="given again") as refused:
+    with pytest.raises(InvalidInput, match="entered again") as refused:
         await sources.update(source, actor="bob", config=elsewhere)
     assert refused.value.details["field"] == "credentials"
     await sources.update(source, actor="bob", config=POSTGRES | {"sslmode": "require"})
@@ -204,7 +209,7 @@ async def test_kept_credentials_take_no_way_that_is_protected_less(
     sources: DataSources, kind: str, before: dict[str, object], now: dict[str, object]
 ) -> None:
     source = await add(sources, kind=kind, config=POSTGRES | before)
-    with pytest.raises(InvalidInput, match="given again") as refused:
+    with pytest.raises(InvalidInput, match="entered again") as refused:
         await sources.update(source, actor="bob", config=POSTGRES | now)
     assert refused.value.details["field"] == "credentials"
     await sources.update(source, actor="bob", config=POSTGRES | now, secrets={"password": MARK})
@@ -232,7 +237,7 @@ async def test_kept_credentials_are_not_sent_without_tls(sources: DataSources, k
     config = {"url": "https://db.example", "user": "ann"}
     source = await add(sources, kind=kind, config=config)
     for weaker in ({"allow_http": True}, {"url": "http://db.example", "allow_http": True}):
-        with pytest.raises(InvalidInput, match="given again"):
+        with pytest.raises(InvalidInput, match="entered again"):
             await sources.update(source, actor="bob", config=config | weaker)
 
 
@@ -247,23 +252,23 @@ async def test_credentials_of_a_lost_key_can_be_given_again(db: Db, sources: Dat
 
 async def test_one_source_is_the_default_however_many_ask_at_once(sources: DataSources) -> None:
     assert await sources.default() is None
-    made = [await add(sources, f"s{n}") for n in range(4)]
-    await asyncio.gather(*(sources.make_default(source, actor="ann") for source in made * 3))
+    source_ids = [await add(sources, f"s{n}") for n in range(4)]
+    await asyncio.gather(*(sources.make_default(source, actor="ann") for source in source_ids * 3))
     page, total = await sources.page()
     assert (total, sum(s.is_default for s in page)) == (4, 1)
     with pytest.raises(NotFound):
         await sources.make_default(999, actor="ann")
-    kept = await sources.default()
-    assert kept is not None
-    await sources.drop(kept.data_source_id, actor="ann")
+    default = await sources.default()
+    assert default is not None
+    await sources.drop(default.data_source_id, actor="ann")
     assert await sources.default() is None
 
 
 async def test_pages_are_cut_filtered_and_turned_around(sources: DataSources, shop: str) -> None:
-    made = [await add(sources, f"s{n}") for n in range(3)]
+    source_ids = [await add(sources, f"s{n}") for n in range(3)]
     await add(sources, "file", kind="duckdb", config={"database": shop}, secrets={})
     page, total = await sources.page(kind="postgres", offset=1, limit=1)
-    assert ([s.data_source_id for s in page], total) == ([made[1]], 3)
+    assert ([s.data_source_id for s in page], total) == ([source_ids[1]], 3)
     page, _ = await sources.page(ascending=True)
     assert [s.name for s in page] == ["s0", "s1", "s2", "file"]
 
@@ -291,14 +296,14 @@ async def test_an_error_that_repeats_a_secret_is_hushed_whatever_its_kind() -> N
         InvalidInput(f"no {MARK}", hint=f"not {MARK}", nested={"a": [f"{MARK} a%2Fb%20c"]}),
         Leaky(f"no {MARK}"),
     ):
-        opening._hush(error)
-        said = f"{error!r} {error} {vars(error)}"
-        assert MARK not in said
-        assert "a%2Fb" not in said
-        assert "[redacted]" in said
-    kept = InvalidInput("10 rows")
-    opening._hush(kept)
-    assert kept.message == "10 rows"
+        opening._redact_secrets(error)
+        text = f"{error!r} {error} {vars(error)}"
+        assert MARK not in text
+        assert "a%2Fb" not in text
+        assert "[redacted]" in text
+    unrelated = InvalidInput("10 rows")
+    opening._redact_secrets(unrelated)
+    assert unrelated.message == "10 rows"
 
 
 async def test_changes_are_written_down_with_their_actor_and_without_values(
@@ -448,38 +453,40 @@ def test_public_places_are_open_and_others_only_with_leave() -> None:
 async def test_a_new_key_seals_everything_anew_and_the_old_one_can_go(db: Db) -> None:
     old, new = new_key(), new_key()
     before = DataSources(db, Vault([old]))
-    made = [await add(before, f"s{n}") for n in range(3)]
-    stamps = [(await before.get(source)).updated_at for source in made]
+    source_ids = [await add(before, f"s{n}") for n in range(3)]
+    stamps = [(await before.get(source)).updated_at for source in source_ids]
     assert await rekey(db, Vault([new, old])) == Rekeyed(anew=3, already=0)
     assert await rekey(db, Vault([new, old])) == Rekeyed(anew=0, already=3)
     after = DataSources(db, Vault([new]))
-    assert [(await after.opening(source)).secrets for source in made] == [{"password": MARK}] * 3
-    assert [(await after.get(source)).updated_at for source in made] == stamps
+    assert [(await after.opening(source)).secrets for source in source_ids] == [
+        {"password": MARK}
+    ] * 3
+    assert [(await after.get(source)).updated_at for source in source_ids] == stamps
     with pytest.raises(SecretKeyMissing):
-        await before.opening(made[0])
+        await before.opening(source_ids[0])
 
 
 async def test_a_change_of_keys_is_all_or_nothing(db: Db) -> None:
-    known, lost, new = new_key(), new_key(), new_key()
-    first = await add(DataSources(db, Vault([known])), "first")
+    current, lost, new = new_key(), new_key(), new_key()
+    first = await add(DataSources(db, Vault([current])), "first")
     await add(DataSources(db, Vault([lost])), "second")
     with pytest.raises(SecretKeyMissing, match="data_source:"):
-        await rekey(db, Vault([new, known]))
-    assert (await DataSources(db, Vault([known])).opening(first)).secrets == {"password": MARK}
+        await rekey(db, Vault([new, current]))
+    assert (await DataSources(db, Vault([current])).opening(first)).secrets == {"password": MARK}
 
 
 async def test_credentials_that_were_moved_to_another_row_do_not_open_there(
     db: Db, vault: Vault
 ) -> None:
     sources = DataSources(db, vault)
-    made = [await add(sources, name) for name in ("first", "second")]
+    source_ids = [await add(sources, name) for name in ("first", "second")]
     async with db.connection() as connection:
         await connection.execute(
             "UPDATE penstock_secret.data_source_credentials s SET credentials = o.credentials"
             " FROM penstock_secret.data_source_credentials o"
             " WHERE o.data_source_id <> s.data_source_id"
         )
-    for source in made:
+    for source in source_ids:
         with pytest.raises(Internal, match="another row"):
             await sources.opening(source)
     with pytest.raises(Internal, match="another row"):

@@ -25,9 +25,9 @@ from penstock.sources.single_table import one_table
     ],
 )
 def test_a_condition_is_added_and_the_rest_stays_as_it_was_written(sql: str, cut: str) -> None:
-    found = one_table(sql, "postgres")
-    assert found is not None
-    assert found.where("P") == cut
+    select = one_table(sql, "postgres")
+    assert select is not None
+    assert select.where("P") == cut
 
 
 @pytest.mark.parametrize(
@@ -46,19 +46,19 @@ def test_a_condition_is_added_and_the_rest_stays_as_it_was_written(sql: str, cut
 def test_the_table_is_found_and_can_be_replaced(
     sql: str, table: str, alias: str, read: str
 ) -> None:
-    found = one_table(sql, "postgres")
-    assert found is not None
-    assert (found.table, found.alias) == (table, alias)
-    other = found.reading("part")
+    select = one_table(sql, "postgres")
+    assert select is not None
+    assert (select.table, select.alias) == (table, alias)
+    other = select.reading("part")
     assert other.text == read
     assert other.where("P").startswith(read.split(" WHERE")[0])
     assert "P AND ( q.a > 1" in other.where("P") or "WHERE" not in sql
 
 
 def test_functions_that_may_be_aggregates_are_named() -> None:
-    found = one_table("SELECT lower(a), my_own(a), s.other(b) FROM t", "postgres")
-    assert found is not None
-    assert found.functions == ("my_own", "other")
+    select = one_table("SELECT lower(a), my_own(a), s.other(b) FROM t", "postgres")
+    assert select is not None
+    assert select.functions == ("my_own", "other")
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,14 @@ import random
 
 import pytest
 
-from penstock.sources.files.separated import _Watched, misread
+from penstock.sources.files.separated import _QuoteWatcher, misread
 
 PIECES = ["a", '"', '""', '"', ",", "\n", "\r\n", '"a"', '"a""b"', '"",', "\ufeff", "\u00e9"]
 
 
 def watched(data: bytes, sizes: random.Random) -> bool:
     """In pieces of any size; the first has the byte order mark, if there is one, as a whole."""
-    stream = _Watched(io.BytesIO(data), '"', ",")
+    stream = _QuoteWatcher(io.BytesIO(data), '"', ",")
     stream.read(3)
     while stream.read(sizes.randrange(1, 5)):
         pass

@@ -40,7 +40,7 @@ _IDENTITIES = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a test may write, and how it looks with the wrong bucket, the wrong key or no server."""
+    """A test store, and its variants with the wrong bucket, the wrong key or no server."""
 
     kind: str
     url: str
@@ -120,8 +120,8 @@ def remote(request: pytest.FixtureRequest) -> Place:
 def place(request: pytest.FixtureRequest) -> Place:
     """Each kind of store, below a root that no other test has."""
     if request.param == "folder":
-        found: Place = request.getfixturevalue("folder")
-        return found
+        place: Place = request.getfixturevalue("folder")
+        return place
     return _remote(request.param, request)
 
 
@@ -160,9 +160,9 @@ def _quick(options: StoreOptions) -> StoreOptions:
 def _free_ports(number: int) -> list[int]:
     with ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(number)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
+        for sock in sockets:
+            sock.bind(("127.0.0.1", 0))
+        return [sock.getsockname()[1] for sock in sockets]
 
 
 def _await_bucket(endpoint: str, weed: subprocess.Popen[bytes], log: Path) -> None:

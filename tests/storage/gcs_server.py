@@ -88,9 +88,9 @@ class GcsServer:
         self._thread.join()
 
     def keep(self, bucket: Bucket, key: str, data: bytes, etag: str) -> Kept:
-        kept = Kept(data, next(self.generations), etag, datetime.now(UTC))
-        bucket.objects[key] = kept
-        return kept
+        stored = Kept(data, next(self.generations), etag, datetime.now(UTC))
+        bucket.objects[key] = stored
+        return stored
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -170,21 +170,24 @@ class _Handler(BaseHTTPRequestHandler):
                 return 204, {}, b""
         raise Refusal(400, "InvalidArgument")
 
-    def _read(self, kept: Kept) -> tuple[int, dict[str, str], bytes]:
-        headers = _headers(kept)
-        wanted = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range") or "")
-        if not wanted:
-            return 200, headers | {"Content-Length": str(len(kept.data))}, kept.data
-        first, last = int(wanted[1]), min(int(wanted[2] or len(kept.data) - 1), len(kept.data) - 1)
-        if first >= len(kept.data):
+    def _read(self, stored: Kept) -> tuple[int, dict[str, str], bytes]:
+        headers = _headers(stored)
+        span_match = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range") or "")
+        if not span_match:
+            return 200, headers | {"Content-Length": str(len(stored.data))}, stored.data
+        first, last = (
+            int(span_match[1]),
+            min(int(span_match[2] or len(stored.data) - 1), len(stored.data) - 1),
+        )
+        if first >= len(stored.data):
             raise Refusal(416, "InvalidRange")
-        span = {"Content-Range": f"bytes {first}-{last}/{len(kept.data)}"}
-        return 206, headers | span, kept.data[first : last + 1]
+        span = {"Content-Range": f"bytes {first}-{last}/{len(stored.data)}"}
+        return 206, headers | span, stored.data[first : last + 1]
 
     def _put(self, bucket: Bucket, key: str, body: bytes) -> tuple[int, dict[str, str], bytes]:
-        wanted = self.headers.get("x-goog-if-generation-match")
+        generation = self.headers.get("x-goog-if-generation-match")
         there = bucket.objects.get(key)
-        if wanted is not None and int(wanted) != (there.generation if there else 0):
+        if generation is not None and int(generation) != (there.generation if there else 0):
             raise Refusal(412, "PreconditionFailed")
         return 200, _headers(self.gcs.keep(bucket, key, body, md5(body).hexdigest())), b""
 
@@ -199,24 +202,26 @@ class _Handler(BaseHTTPRequestHandler):
         self, bucket: Bucket, name: str, key: str, query: dict[str, str], body: bytes
     ) -> tuple[int, dict[str, str], bytes]:
         upload = _upload(bucket, key, query)
-        wanted = [
+        requested = [
             (int(part.findtext("{*}PartNumber") or 0), (part.findtext("{*}ETag") or "").strip('"'))
             for part in ElementTree.fromstring(body).iter()
             if part.tag.endswith("Part")
         ]
-        if wanted != sorted(wanted):
+        if requested != sorted(requested):
             raise Refusal(400, "InvalidPartOrder")
-        if not wanted or any(upload.parts.get(number, ("",))[0] != etag for number, etag in wanted):
+        if not requested or any(
+            upload.parts.get(number, ("",))[0] != etag for number, etag in requested
+        ):
             raise Refusal(400, "InvalidPart")
-        pieces = [upload.parts[number][1] for number, _ in wanted]
+        pieces = [upload.parts[number][1] for number, _ in requested]
         if any(len(piece) < MIN_PART for piece in pieces[:-1]):
             raise Refusal(400, "EntityTooSmall")
-        kept = self.gcs.keep(bucket, key, b"".join(pieces), f"{uuid4().hex}-{len(pieces)}")
+        stored = self.gcs.keep(bucket, key, b"".join(pieces), f"{uuid4().hex}-{len(pieces)}")
         del bucket.uploads[query["uploadId"]]
         fields = (
-            f"<Bucket>{name}</Bucket><Key>{escape(key)}</Key><ETag>&quot;{kept.etag}&quot;</ETag>"
+            f"<Bucket>{name}</Bucket><Key>{escape(key)}</Key><ETag>&quot;{stored.etag}&quot;</ETag>"
         )
-        return 200, _headers(kept), _xml("CompleteMultipartUploadResult", fields)
+        return 200, _headers(stored), _xml("CompleteMultipartUploadResult", fields)
 
 
 def _found(bucket: Bucket, key: str) -> Kept:
@@ -250,16 +255,19 @@ def _objects_page(bucket: Bucket, name: str, query: dict[str, str]) -> bytes:
         for k in page
     )
     token = f"<NextContinuationToken>{escape(page[-1])}</NextContinuationToken>" if more else ""
-    fields = f"<Name>{name}</Name><KeyCount>{len(page)}</KeyCount><IsTruncated>{str(more).lower()}</IsTruncated>"
+    fields = (
+        f"<Name>{name}</Name><KeyCount>{len(page)}</KeyCount>"
+        f"<IsTruncated>{str(more).lower()}</IsTruncated>"
+    )
     return _xml("ListBucketResult", fields + token + rows)
 
 
 def _uploads_page(bucket: Bucket, query: dict[str, str]) -> bytes:
     after = (query.get("key-marker", ""), query.get("upload-id-marker", ""))
-    found = sorted(
+    uploads = sorted(
         (u.key, i) for i, u in bucket.uploads.items() if u.key.startswith(query.get("prefix", ""))
     )
-    rest = [pair for pair in found if pair > after]
+    rest = [pair for pair in uploads if pair > after]
     page, more = rest[:PAGE], len(rest) > PAGE
     rows = "".join(
         f"<Upload><Key>{escape(k)}</Key><UploadId>{i}</UploadId>"
@@ -273,16 +281,17 @@ def _uploads_page(bucket: Bucket, query: dict[str, str]) -> bytes:
     )
 
 
-def _headers(kept: Kept) -> dict[str, str]:
+def _headers(stored: Kept) -> dict[str, str]:
     return {
-        "ETag": f'"{kept.etag}"',
-        "Last-Modified": format_datetime(kept.modified, usegmt=True),
-        "x-goog-generation": str(kept.generation),
+        "ETag": f'"{stored.etag}"',
+        "Last-Modified": format_datetime(stored.modified, usegmt=True),
+        "x-goog-generation": str(stored.generation),
     }
 
 
 def _xml(root: str, fields: str) -> bytes:
-    return f"<?xml version='1.0' encoding='UTF-8'?><{root} xmlns='{_NAMESPACE}'>{fields}</{root}>".encode()
+    declaration = "<?xml version='1.0' encoding='UTF-8'?>"
+    return f"{declaration}<{root} xmlns='{_NAMESPACE}'>{fields}</{root}>".encode()
 
 
 _NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"

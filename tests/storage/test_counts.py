@@ -78,5 +78,5 @@ async def test_what_is_no_parquet_is_damaged(folder: Place, data: bytes) -> None
 
 async def test_files_that_an_engine_wrote_are_found_and_counted(store: Store) -> None:
     written = await write(store, 25)
-    found = await parts_under(store, "attempt-1/")
-    assert found == tuple(replace(part, sha256=None) for part in written.parts)
+    parts = await parts_under(store, "attempt-1/")
+    assert parts == tuple(replace(part, sha256=None) for part in written.parts)

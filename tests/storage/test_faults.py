@@ -21,7 +21,7 @@ from penstock.storage.errors import (
     StorageUnavailable,
 )
 from penstock.storage.object_store import StoreOptions, open_store
-from penstock.storage.obstore_errors import fault
+from penstock.storage.obstore_errors import to_storage_error
 from penstock.storage.parquet_sink import write_parquet
 
 if TYPE_CHECKING:
@@ -101,7 +101,10 @@ async def test_a_disk_that_is_read_only_refuses(mount: Callable[[str], Path]) ->
         await store.create("a", b"x")
 
 
-HEAD = "Error performing PUT http://host/bucket/key?uploadId=SECRET in 1ms - Server returned non-2xx status code: "
+HEAD = (
+    "Error performing PUT http://host/bucket/key?uploadId=SECRET in 1ms"
+    " - Server returned non-2xx status code: "
+)
 
 
 @pytest.mark.parametrize(
@@ -144,7 +147,7 @@ HEAD = "Error performing PUT http://host/bucket/key?uploadId=SECRET in 1ms - Ser
 def test_an_error_of_obstore_becomes_ours_and_loses_its_text(
     error: Exception, kind: type[PenstockError]
 ) -> None:
-    ours = fault(error, "s3://bucket/key")
+    ours = to_storage_error(error, "s3://bucket/key")
     assert type(ours) is kind
     assert "s3://bucket/key" in str(ours)
     assert "SECRET" not in f"{ours} {ours.hint} {ours.details}"

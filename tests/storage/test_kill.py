@@ -97,15 +97,15 @@ async def survey(store: Store, step: str) -> bool:
     before = await readable(store)
     await Sweeper(store, "owner/7/v1/", floor=timedelta(0)).run_once()
     assert await readable(store) == before, step
-    kept = {info.key async for info in store.list("")}
+    remaining = {info.key async for info in store.list("")}
     named = (
         {part.path for part in (await read_manifest(store, victim.PREFIX)).parts}
         if before
         else set()
     )
-    assert kept == (named | {victim.PREFIX + "manifest.json"} if before else set()), step
+    assert remaining == (named | {victim.PREFIX + "manifest.json"} if before else set()), step
     assert not await store.uploads.under(""), step
-    assert_no_hidden_file(store, len(kept), step)
+    assert_no_hidden_file(store, len(remaining), step)
     return before
 
 

@@ -25,8 +25,8 @@ def written() -> dict[str, str]:
     )
     import json
 
-    found: dict[str, str] = json.loads(done.stdout)
-    return found
+    pages: dict[str, str] = json.loads(done.stdout)
+    return pages
 
 
 @pytest.mark.parametrize("name", sorted(WRITERS))

@@ -53,10 +53,10 @@ def installed(name: str, extras: set[str], seen: dict[str, str]) -> dict[str, st
     waiting = [(name, frozenset(extras))]
     visited = set()
     while waiting:
-        name, wanted = waiting.pop()
-        if (name, wanted) in visited:
+        name, dependency = waiting.pop()
+        if (name, dependency) in visited:
             continue
-        visited.add((name, wanted))
+        visited.add((name, dependency))
         try:
             package = distribution(name)
         except PackageNotFoundError:
@@ -64,7 +64,7 @@ def installed(name: str, extras: set[str], seen: dict[str, str]) -> dict[str, st
         seen[normalized(name)] = package.version
         for line in package.requires or ():
             need = Requirement(line)
-            environments = [{"extra": extra} for extra in wanted or {""}]
+            environments = [{"extra": extra} for extra in dependency or {""}]
             if need.marker is None or any(need.marker.evaluate(e) for e in environments):
                 waiting.append((need.name, frozenset(need.extras)))
     return seen

@@ -32,10 +32,15 @@ _FRONT_END = """async ([code, state]) => {
   const model = {
     get: (name) => state[name],
     set: (name, value) => { state[name] = changed[name] = value; },
-    save_changes: () => { toPython({ method: "update", state: changed, buffer_paths: [] }); changed = {}; },
+    save_changes: () => {
+      toPython({ method: "update", state: changed, buffer_paths: [] });
+      changed = {};
+    },
     send: (content) => toPython({ method: "custom", content }),
     on: (name, listener) => (heard[name] ??= []).push(listener),
-    off: (name, listener) => { heard[name] = (heard[name] ?? []).filter((each) => each !== listener); },
+    off: (name, listener) => {
+      heard[name] = (heard[name] ?? []).filter((other) => other !== listener);
+    },
   };
   window.fromPython = (message) => {
     if (message.method === "custom") return tell("msg:custom", message.content, []);

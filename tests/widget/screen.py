@@ -34,7 +34,8 @@ _PIXELS = """async ([data, points]) => {
   const context = new OffscreenCanvas(picture.width, picture.height).getContext("2d");
   context.drawImage(picture, 0, 0);
   const hex = (value) => value.toString(16).padStart(2, "0");
-  return points.map(([x, y]) => "#" + [...context.getImageData(x, y, 1, 1).data.slice(0, 3)].map(hex).join(""));
+  const pixel = (x, y) => [...context.getImageData(x, y, 1, 1).data.slice(0, 3)];
+  return points.map(([x, y]) => "#" + pixel(x, y).map(hex).join(""));
 }"""
 
 
@@ -57,17 +58,18 @@ class Screen:
         )
 
     async def position(self, node_id: str) -> Point:
-        found = await self.page.evaluate(f"(id) => {_VIEW}.positionOf(id)", node_id)
-        return found["x"], found["y"]
+        point = await self.page.evaluate(f"(id) => {_VIEW}.positionOf(id)", node_id)
+        return point["x"], point["y"]
 
     async def zoom(self) -> float:
-        found: float = await self.page.evaluate(f"() => {_VIEW}.zoomRatio")
-        return found
+        ratio: float = await self.page.evaluate(f"() => {_VIEW}.zoomRatio")
+        return ratio
 
     async def holds(self, condition: str) -> None:
         """Wait until an expression of `view` is true."""
         await self.page.evaluate(
-            f"([deadline]) => ({_HOLDS})([() => {{ const view = {_VIEW}; return {condition}; }}, deadline])",
+            f"([deadline]) => ({_HOLDS})([() => {{ const view = {_VIEW}; return {condition}; }}, "
+            "deadline])",
             [DEADLINE_MS],
         )
 
@@ -77,8 +79,8 @@ class Screen:
     async def colours_in(self, png: bytes, points: Sequence[Point]) -> list[str]:
         data = f"data:image/png;base64,{base64.b64encode(png).decode()}"
         whole = [(round(x), round(y)) for x, y in points]
-        found: list[str] = await self.darkroom.evaluate(_PIXELS, [data, whole])
-        return found
+        colours: list[str] = await self.darkroom.evaluate(_PIXELS, [data, whole])
+        return colours
 
     async def click(self, node_id: str, **options: Any) -> None:
         await self.page.mouse.click(*await self.position(node_id), **options)

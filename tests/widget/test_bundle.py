@@ -27,10 +27,10 @@ def test_the_bundles_are_built_from_these_sources(tmp_path: Path) -> None:
 
 def test_every_package_is_pinned_by_its_digest_and_by_no_host() -> None:
     lock = json.loads((UI / "package-lock.json").read_text())
-    packages = {name: found for name, found in lock["packages"].items() if name}
+    packages = {name: package for name, package in lock["packages"].items() if name}
     assert packages
-    assert all(found["integrity"].startswith("sha512-") for found in packages.values())
-    assert all("resolved" not in found for found in packages.values())
+    assert all(package["integrity"].startswith("sha512-") for package in packages.values())
+    assert all("resolved" not in package for package in packages.values())
     manifest = json.loads((UI / "package.json").read_text())
     assert all(
         version[0].isdigit()

@@ -84,8 +84,8 @@ def test_the_reader_may_choose_the_caption() -> None:
     ],
 )
 def test_values_reach_a_browser_without_loss_or_say_so(value: object, drawn: object) -> None:
-    found = Drawing.from_elements([person(1, value=value)]).nodes[0].properties["value"]
-    assert (found, type(found)) == (drawn, type(drawn))
+    drawn_value = Drawing.from_elements([person(1, value=value)]).nodes[0].properties["value"]
+    assert (drawn_value, type(drawn_value)) == (drawn, type(drawn))
 
 
 def test_scores_become_a_property_of_the_nodes_that_have_one() -> None:
@@ -93,7 +93,7 @@ def test_scores_become_a_property_of_the_nodes_that_have_one() -> None:
     assert [node.properties.get("rank") for node in drawing.nodes] == [0.5, None, None]
 
 
-def test_the_degree_counts_neighbours_once() -> None:
+def test_the_degree_counts_neighbors_once() -> None:
     drawing = Drawing.from_elements(people(2), [knows(0, 0, 1), knows(1, 1, 0), knows(2, 0, 0)])
     assert drawing.degree("Person:0") == 1
 

@@ -1,4 +1,4 @@
-"""Neighbours come a few at a time, and never more than a drawing holds."""
+"""Neighbors come a few at a time, and never more than a drawing holds."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_as_many_as_the_cap_come_and_nothing_is_said() -> None:
 def test_one_more_than_the_cap_waits_and_it_is_said() -> None:
     grown = expanded(ALONE, _around(6), cap=5)
     assert (len(grown.drawing.nodes), len(grown.drawing.edges), grown.added) == (6, 5, 5)
-    assert grown.notice == "5 neighbours were added, and there are more: expand again."
+    assert grown.notice == "5 neighbors were added, and there are more: expand again."
 
 
 def test_expanding_again_brings_the_next() -> None:
@@ -42,7 +42,7 @@ def test_expanding_again_brings_the_next() -> None:
 
 def test_nothing_new_is_said() -> None:
     full = expanded(ALONE, _around(2), cap=5).drawing
-    assert expanded(full, _around(2), cap=5).notice == "All its neighbours are drawn."
+    assert expanded(full, _around(2), cap=5).notice == "All its neighbors are drawn."
 
 
 @pytest.mark.parametrize(("most", "added"), [(6, 5), (4, 3), (1, 0)])
@@ -54,9 +54,9 @@ def test_a_full_drawing_takes_no_more(most: int, added: int) -> None:
 
 def test_edges_between_what_is_drawn_come_too() -> None:
     drawn = Drawing.from_elements(people(3))
-    found: Neighborhood = {
+    neighborhood: Neighborhood = {
         "nodes": people(3),
         "edges": [knows(0, 0, 1), knows(1, 1, 2)],
         "truncated": False,
     }
-    assert len(expanded(drawn, found).drawing.edges) == 2
+    assert len(expanded(drawn, neighborhood).drawing.edges) == 2

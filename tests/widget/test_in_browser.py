@@ -104,10 +104,10 @@ async def test_search_fades_what_does_not_match_and_enter_selects_what_does(
     await screen.show(tmp_path / "a.html", page(ring(8), title="Ring"))
     await screen.page.get_by_label("Search nodes").fill("p3")
     assert await screen.page.locator(".found").inner_text() == "1 found"
-    found, other = await screen.colours(
+    matching, other = await screen.colours(
         [await screen.position("Person:3"), await screen.position("Person:4")]
     )
-    assert (found, other) == (BLUE, FADED)
+    assert (matching, other) == (BLUE, FADED)
     await screen.page.keyboard.press("Enter")
     assert await screen.page.locator(".details h2").inner_text() == "P3"
     await screen.page.get_by_label("Search nodes").fill("nobody")

@@ -21,9 +21,13 @@ CELLS = (
     """
 from penstock.client.results import QueryResult
 
-people = [{"_id": f"Person:{i}", "_label": "Person", "name": f"P{i} </script>", "rank": i / 5} for i in range(6)]
+people = [
+    {"_id": f"Person:{i}", "_label": "Person", "name": f"P{i} </script>", "rank": i / 5}
+    for i in range(6)
+]
 edges = [
-    {"_id": f"KNOWS:{i}", "_type": "KNOWS", "_src": f"Person:{i}", "_dst": f"Person:{(i + 1) % 6}"} for i in range(6)
+    {"_id": f"KNOWS:{i}", "_type": "KNOWS", "_src": f"Person:{i}", "_dst": f"Person:{(i + 1) % 6}"}
+    for i in range(6)
 ]
 rows = [[people[i], edges[i], people[(i + 1) % 6]] for i in range(6)]
 graph = QueryResult(columns=("a", "r", "b"), column_types=("NODE", "REL", "NODE"), rows=rows)
@@ -46,10 +50,12 @@ async def notebook(tmp_path_factory: pytest.TempPathFactory) -> NotebookNode:
     with pytest.MonkeyPatch.context() as patch:
         for name in ("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR"):
             patch.setenv(name, str(folder / name.lower()))
-        made = nbformat.v4.new_notebook(
+        document = nbformat.v4.new_notebook(
             cells=[nbformat.v4.new_code_cell(source) for source in CELLS]
         )
-        client = NotebookClient(made, timeout=120, resources={"metadata": {"path": str(folder)}})
+        client = NotebookClient(
+            document, timeout=120, resources={"metadata": {"path": str(folder)}}
+        )
         return await client.async_execute()
 
 

@@ -1,5 +1,5 @@
 """What a result is drawn with, from the client: the graph that was asked answers for the
-neighbours."""
+neighbors."""
 
 from __future__ import annotations
 
@@ -65,12 +65,12 @@ def test_the_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         QueryResult(columns=("a",), column_types=("NODE",), rows=[people(1)]).view()
 
 
-def test_equal_results_are_equal_whoever_answers_for_their_neighbours() -> None:
+def test_equal_results_are_equal_whoever_answers_for_their_neighbors() -> None:
     one = QueryResult(columns=("n",), column_types=("INT64",), rows=[[1]])
     other = QueryResult(
         columns=("n",),
         column_types=("INT64",),
         rows=[[1]],
-        neighbours=lambda _, __: {"nodes": [], "edges": [], "truncated": False},
+        neighbors=lambda _, __: {"nodes": [], "edges": [], "truncated": False},
     )
     assert one == other

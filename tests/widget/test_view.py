@@ -103,13 +103,13 @@ def test_an_expansion_asks_for_the_cap_and_what_is_drawn_already() -> None:
     assert len(view.drawing.nodes) == 21
 
 
-async def test_an_async_source_of_neighbours_is_awaited() -> None:
+async def test_an_async_source_of_neighbors_is_awaited() -> None:
     done = asyncio.Event()
 
-    async def neighbours(node_id: str, limit: int) -> Neighborhood:
+    async def neighbors(node_id: str, limit: int) -> Neighborhood:
         return _star(limit)
 
-    view = GraphView(Drawing.from_elements(people(1)), expand=neighbours, expand_cap=5)
+    view = GraphView(Drawing.from_elements(people(1)), expand=neighbors, expand_cap=5)
     view.observe(lambda _: done.set(), "data")
     view.expand("Person:0")
     await asyncio.wait_for(done.wait(), 10)
@@ -156,7 +156,7 @@ async def test_what_python_sets_is_seen(chromium: Browser, monkeypatch: pytest.M
         assert await screen.page.locator(".stage").count() == 0
 
 
-async def test_a_double_click_brings_neighbours_up_to_the_cap(
+async def test_a_double_click_brings_neighbors_up_to_the_cap(
     chromium: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wire(monkeypatch)
@@ -167,16 +167,16 @@ async def test_a_double_click_brings_neighbours_up_to_the_cap(
         await screen.page.mouse.dblclick(x, y)
         await screen.page.locator(".status", has_text="8 nodes").wait_for()
         await screen.page.locator(
-            ".notice", has_text="7 neighbours were added, and there are more"
+            ".notice", has_text="7 neighbors were added, and there are more"
         ).wait_for()
         await screen.settled()
         await screen.click("Person:0")
-        await screen.page.get_by_text("Expand neighbours").click()
+        await screen.page.get_by_text("Expand neighbors").click()
         await screen.page.locator(".status", has_text="15 nodes").wait_for()
     assert [node_id for node_id, _ in asked.calls] == ["Person:0", "Person:0"]
 
 
-async def test_neighbours_that_do_not_come_are_told_where_they_were_asked_for(
+async def test_neighbors_that_do_not_come_are_told_where_they_were_asked_for(
     chromium: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wire(monkeypatch)
@@ -188,6 +188,6 @@ async def test_neighbours_that_do_not_come_are_told_where_they_were_asked_for(
     async with displayed(view, chromium) as screen:
         await screen.page.mouse.dblclick(*await screen.position("Person:0"))
         notice = screen.page.locator(
-            ".notice", has_text="The neighbours did not come: the graph is <b>gone</b>"
+            ".notice", has_text="Could not load the neighbors: the graph is <b>gone</b>"
         )
         await notice.wait_for()

@@ -104,9 +104,9 @@ async def working(
     running: list[tuple[Worker, asyncio.Task[Summary]]] = []
 
     def start(**options: object) -> Worker:
-        given = {"name": f"here-{len(running)}", "queues": ["default"], "slots": 10, **options}
-        open_ = given.pop("open_store", lambda: open_store(database))
-        worker = Worker(open_, HANDLERS, KINDS, **given)
+        fields = {"name": f"here-{len(running)}", "queues": ["default"], "slots": 10, **options}
+        open_ = fields.pop("open_store", lambda: open_store(database))
+        worker = Worker(open_, HANDLERS, KINDS, **fields)
         running.append((worker, asyncio.create_task(worker.run())))
         return worker
 
@@ -139,7 +139,7 @@ class Hand:
         ]
         return [line for line in lines if line["event"] == name]
 
-    async def said(self, name: str, within: float = PATIENCE) -> dict[str, object]:
+    async def event(self, name: str, within: float = PATIENCE) -> dict[str, object]:
         async def it() -> bool:
             return bool(self.events(name))
 

@@ -154,6 +154,6 @@ def deployed(**options: object) -> int:
 
 def main(dsn: str, options: str) -> int:
     logging.configure(level="DEBUG")
-    given = {"name": "hand", "queues": ["default"], "slots": 10, **json.loads(options)}
-    worker = Worker(lambda: open_store(dsn), HANDLERS, KINDS, **given)
+    fields = {"name": "hand", "queues": ["default"], "slots": 10, **json.loads(options)}
+    worker = Worker(lambda: open_store(dsn), HANDLERS, KINDS, **fields)
     return Process(worker, loop_factory=uvloop.new_event_loop).run()

@@ -20,20 +20,20 @@ subprocess.run([sys.executable, "-c", child], check=True)
 
 
 def pools(**environment: str) -> list[str]:
-    told = {name: value for name, value in os.environ.items() if name != CHOICE} | environment
+    variables = {name: value for name, value in os.environ.items() if name != CHOICE} | environment
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True, env=told
+        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True, env=variables
     )
     return done.stdout.split()
 
 
 def test_a_worker_and_its_children_take_jemalloc_where_arrow_has_it() -> None:
-    wanted = (
+    expected = (
         "jemalloc"
         if "jemalloc" in pa.supported_memory_backends()
         else pa.default_memory_pool().backend_name
     )
-    assert pools() == [wanted, wanted]
+    assert pools() == [expected, expected]
 
 
 def test_whoever_runs_it_may_choose_another() -> None:

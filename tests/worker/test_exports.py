@@ -57,13 +57,13 @@ async def test_every_row_of_a_query_is_in_the_files_that_the_manifest_names(
     kind: str,
     place: str,
 ) -> None:
-    told = settings(tmp_path / "home")
+    configured = settings(tmp_path / "home")
     if place == "s3":
-        told = settings(
+        configured = settings(
             tmp_path / "home",
             **in_s3(request.getfixturevalue("s3"), f"{kind}-{time.monotonic_ns()}"),
         )
-    async with standing(database, told) as stand, stand.working():
+    async with standing(database, configured) as stand, stand.working():
         if kind == "duckdb":
             config = shop(tmp_path, customers=ROWS)
         else:
@@ -73,9 +73,9 @@ async def test_every_row_of_a_query_is_in_the_files_that_the_manifest_names(
         source = await stand.source(kind, config, secrets)
         snapshot_id = await stand.snapshot(CUSTOMER | {"data_source_id": source})
         snapshot = await stand.ready(snapshot_id)
-        found = await stand.table(snapshot, "nodes/Customer")
-        assert found.schema.types == [pa.int64(), pa.string(), pa.int64()]
-        assert sorted(found["id"].to_pylist()) == list(range(ROWS))
+        table = await stand.table(snapshot, "nodes/Customer")
+        assert table.schema.types == [pa.int64(), pa.string(), pa.int64()]
+        assert sorted(table["id"].to_pylist()) == list(range(ROWS))
         assert snapshot.node_counts == {"Customer": ROWS}
         [job] = await stand.jobs(snapshot_id)
         assert (job["status"], job["row_count"], job["size_bytes"]) == (
@@ -103,8 +103,8 @@ async def test_a_query_without_rows_leaves_a_file_with_the_declared_types(
         snapshot = await stand.ready(
             await stand.snapshot(CUSTOMER | nobody | {"data_source_id": source})
         )
-    found = await stand.table(snapshot, "nodes/Customer")
-    assert (found.num_rows, found.schema.types) == (0, [pa.int64(), pa.date32()])
+    table = await stand.table(snapshot, "nodes/Customer")
+    assert (table.num_rows, table.schema.types) == (0, [pa.int64(), pa.date32()])
     assert snapshot.node_counts == {"Customer": 0}
 
 
@@ -163,7 +163,7 @@ async def test_what_a_query_must_not_do_fails_its_job_with_a_reason_and_leaves_n
 ) -> None:
     source = await stand.source("duckdb", shop(tmp_path))
     async with stand.working():
-        made = {
+        snapshots = {
             case: await stand.snapshot(
                 {
                     "job_type": "node",
@@ -174,7 +174,7 @@ async def test_what_a_query_must_not_do_fails_its_job_with_a_reason_and_leaves_n
             )
             for case, (sql, _, _) in BAD_SQL.items()
         }
-        for case, snapshot_id in made.items():
+        for case, snapshot_id in snapshots.items():
             _, code, piece = BAD_SQL[case]
             snapshot = await stand.failed(snapshot_id)
             error = await _error(stand, snapshot_id)
@@ -191,13 +191,13 @@ async def test_columns_that_are_not_the_declared_ones_are_named_each_with_a_sugg
 ) -> None:
     source = await stand.source("duckdb", shop(tmp_path))
     async with stand.working():
-        made = {}
+        snapshots = {}
         for case, (sql, names, _) in BAD_COLUMNS.items():
             pairs = [(name, None) if isinstance(name, str) else name for name in names]
             columns = [{"name": name, "type": kind} for name, kind in pairs]
             job = {"job_type": "node", "entity_name": "Customer", "sql": sql, "columns": columns}
-            made[case] = await stand.snapshot(job | {"data_source_id": source})
-        for case, snapshot_id in made.items():
+            snapshots[case] = await stand.snapshot(job | {"data_source_id": source})
+        for case, snapshot_id in snapshots.items():
             await stand.failed(snapshot_id)
             error = await _error(stand, snapshot_id)
             assert error["message"].startswith("Node Customer: "), (case, error)
@@ -219,7 +219,8 @@ async def test_a_job_that_is_cancelled_leaves_no_file_and_no_query(
     await fill(warehouse, 10)
     source = await stand.source("postgres", postgres(warehouse), postgres_secrets(warehouse))
     slow = {
-        "sql": "SELECT id, name, age FROM customers, (SELECT count(*) AS n FROM generate_series(1, 20000000000)) AS q"
+        "sql": "SELECT id, name, age FROM customers,"
+        " (SELECT count(*) AS n FROM generate_series(1, 20000000000)) AS q"
     }
     snapshot_id = await stand.snapshot(CUSTOMER | slow | {"data_source_id": source})
     async with stand.working() as worker:
@@ -227,11 +228,12 @@ async def test_a_job_that_is_cancelled_leaves_no_file_and_no_query(
 
         async def queries() -> int:
             async with connected(warehouse) as connection:
-                found: int = await connection.fetchval(
-                    "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%20000000000%' AND pid <> pg_backend_pid()"
+                count: int = await connection.fetchval(
+                    "SELECT count(*) FROM pg_stat_activity"
+                    " WHERE query LIKE '%20000000000%' AND pid <> pg_backend_pid()"
                     " AND state = 'active'"
                 )
-                return found
+                return count
 
         await until(queries)
         await stand.parts.store.cancel(job["id"], actor="me", reason="Not needed")
@@ -287,26 +289,26 @@ async def test_files_of_a_worker_that_only_told_their_rows_are_found_and_counted
     """As export workers of another make do it: they write into the entity's folder and say how many
     rows."""
     source = await stand.source("duckdb", shop(tmp_path))
-    found = {}
+    snapshots = {}
     for case, rows in (("told", 3), ("lied", 4), ("no file", 3)):
-        found[case] = await stand.snapshot(CUSTOMER | {"data_source_id": source})
+        snapshots[case] = await stand.snapshot(CUSTOMER | {"data_source_id": source})
         [job] = (await stand.ask("POST", f"{FACE}/claim", worker_id="another", limit=1))["jobs"]
         if case != "no file":
             sink = pa.BufferOutputStream()
             pq.write_table(pa.table({"id": [1, 2, 3]}), sink)
             key = f"{job['gcs_path'].removeprefix(stand.settings.storage_root + '/')}data.parquet"
             await stand.store.create(key, sink.getvalue().to_pybytes())
-        said = {"attempt_id": job["attempt_id"], "status": "completed", "row_count": rows}
-        await stand.ask("PATCH", f"{FACE}/{job['id']}", **said)
+        update = {"attempt_id": job["attempt_id"], "status": "completed", "row_count": rows}
+        await stand.ask("PATCH", f"{FACE}/{job['id']}", **update)
     async with stand.working():
-        snapshot = await stand.ready(found["told"])
+        snapshot = await stand.ready(snapshots["told"])
         assert snapshot.node_counts == {"Customer": 3}
         assert (await stand.table(snapshot, "nodes/Customer"))["id"].to_pylist() == [1, 2, 3]
         for case, words in (
             ("lied", "hold 3 rows, but 4 were sent"),
             ("no file", "There is no file in"),
         ):
-            snapshot = await stand.failed(found[case])
+            snapshot = await stand.failed(snapshots[case])
             assert snapshot.failed_step == "publish"
             assert (snapshot.error_message or "").startswith("Node Customer: ")
             assert words in (snapshot.error_message or "")
@@ -316,8 +318,8 @@ async def test_files_of_a_worker_that_only_told_their_rows_are_found_and_counted
 async def test_an_analyst_exports_as_many_rows_as_allowed_and_not_one_more(
     database: str, tmp_path: Path, rows: int, is_whole: bool
 ) -> None:
-    told = settings(tmp_path / "home", export_max_rows=rows)
-    async with standing(database, told) as stand, stand.working():
+    config = settings(tmp_path / "home", export_max_rows=rows)
+    async with standing(database, config) as stand, stand.working():
         source = await stand.source("duckdb", shop(tmp_path, customers=1000))
         over = await stand.over(await stand.snapshot(CUSTOMER | {"data_source_id": source}))
         assert (over.status is SnapshotStatus.READY) == is_whole
@@ -331,8 +333,8 @@ async def test_an_analyst_exports_as_many_rows_as_allowed_and_not_one_more(
 async def test_an_admin_exports_more_than_an_analyst_and_nobody_more_bytes_than_allowed(
     database: str, tmp_path: Path
 ) -> None:
-    told = settings(tmp_path / "home", export_max_rows=10, export_max_mb_admin=1)
-    async with standing(database, told) as stand, stand.working():
+    config = settings(tmp_path / "home", export_max_rows=10, export_max_mb_admin=1)
+    async with standing(database, config) as stand, stand.working():
         assert stand.parts.people is not None
         await stand.parts.people.users.add("me@example.com", role=Role.ADMIN, actor=ITSELF)
         small = await stand.source("duckdb", shop(tmp_path, customers=1000))

@@ -59,7 +59,7 @@ async def ended(stand: Stand, snapshot_id: int, **worker: Any) -> JobView:
     return await stand.parts.store.job(job["id"])
 
 
-def told(view: JobView) -> str:
+def error_code(view: JobView) -> str:
     assert view.error["message"].startswith("Node Customer: ")
     return str(view.error["code"])
 
@@ -72,7 +72,7 @@ async def test_a_bucket_or_folder_that_is_not_there_fails_the_job_at_once(
         view = await ended(
             stand, await stand.snapshot(CUSTOMER | {"data_source_id": duck}), **place
         )
-        assert (told(view), view.attempt_no) == ("STORAGE_BUCKET_MISSING", 1)
+        assert (error_code(view), view.attempt_no) == ("STORAGE_BUCKET_MISSING", 1)
 
 
 async def test_a_storage_that_refuses_our_key_fails_the_job_and_shows_no_secret(
@@ -80,7 +80,7 @@ async def test_a_storage_that_refuses_our_key_fails_the_job_and_shows_no_secret(
 ) -> None:
     wrong = in_s3(s3, "x") | {"storage_secret_access_key": "hunter2-is-wrong"}
     view = await ended(stand, await stand.snapshot(CUSTOMER | {"data_source_id": duck}), **wrong)
-    assert told(view) == "STORAGE_REFUSED"
+    assert error_code(view) == "STORAGE_REFUSED"
     assert "hunter2" not in str(view.error)
 
 
@@ -104,7 +104,7 @@ async def test_a_disk_that_fills_half_way_shows_nothing_and_says_so(
 ) -> None:
     snapshot_id = await stand.snapshot(CUSTOMER | WIDE | {"data_source_id": duck})
     view = await ended(stand, snapshot_id, storage_url=f"file://{small_disk}")
-    assert (told(view), view.attempt_no) == ("STORAGE_FULL", 1)
+    assert (error_code(view), view.attempt_no) == ("STORAGE_FULL", 1)
     assert [path for path in small_disk.rglob("*") if path.is_file()] == []
 
 
@@ -121,7 +121,7 @@ async def test_an_object_that_is_there_already_is_not_touched(stand: Stand, duck
 
     snapshot_id = await stand.snapshot(CUSTOMER | {"data_source_id": duck})
     view = await ended(stand, snapshot_id, handlers=Handlers({"export": late}))
-    assert told(view) == "OBJECT_EXISTS"
+    assert error_code(view) == "OBJECT_EXISTS"
     assert await stand.files() == taken
     assert await stand.store.get(taken[0]) == b"somebody else's"
 
@@ -135,7 +135,7 @@ async def test_a_manifest_that_is_there_already_is_not_touched_and_fails_the_sna
     async with stand.working():
         snapshot = await stand.failed(snapshot_id)
     assert snapshot.failed_step == "publish"
-    assert "is there already" in (snapshot.error_message or "")
+    assert "exists already" in (snapshot.error_message or "")
     assert await stand.store.get(key) == b"{}"
 
 
@@ -174,8 +174,8 @@ async def test_a_source_that_hangs_or_resets_costs_an_attempt_and_no_row(
     assert (first.how, first.detail["code"]) == ("retried", "SOURCE_UNAVAILABLE")
     assert first.detail["message"].startswith("Node Customer: ")
     assert view.attempt_no > 1
-    found = await stand.table(snapshot, "nodes/Customer")
-    assert sorted(found["id"].to_pylist()) == list(range(200_000))
+    table = await stand.table(snapshot, "nodes/Customer")
+    assert sorted(table["id"].to_pylist()) == list(range(200_000))
     assert len(await stand.files()) == 2
 
 
@@ -185,6 +185,6 @@ async def test_a_source_that_does_not_know_us_fails_the_job_at_once_and_no_log_h
     stranger = postgres(warehouse) | {"database": f"nowhere_{time.monotonic_ns()}"}
     source = await stand.source("postgres", stranger, {"password": "hunter2-is-wrong"})
     view = await ended(stand, await stand.snapshot(CUSTOMER | {"data_source_id": source}))
-    assert told(view) == "SOURCE_REFUSED"
+    assert error_code(view) == "SOURCE_REFUSED"
     assert "hunter2" not in str(view)
     assert "hunter2" not in "".join(capfd.readouterr())

@@ -94,8 +94,8 @@ async def test_a_kill_at_any_step_shows_nothing_half_done_and_another_worker_fin
             await stand.parts.store.reap()
             async with stand.working():
                 snapshot = await stand.ready(snapshot_id)
-            found = await stand.table(snapshot, "nodes/Customer")
-            assert sorted(found["id"].to_pylist()) == list(range(ROWS)), step
+            table = await stand.table(snapshot, "nodes/Customer")
+            assert sorted(table["id"].to_pylist()) == list(range(ROWS)), step
             assert snapshot.node_counts == {"Customer": ROWS}, step
             await assert_history(stand, snapshot_id, step)
     await assert_one_sweep_leaves_what_manifests_name(stand)

@@ -1,4 +1,4 @@
-"""Exports from Trino: its protocol-true server in our process, and a real one where it can be had."""
+"""Exports from Trino: a protocol-true server in this process, and a real one where available."""
 
 from __future__ import annotations
 
@@ -48,24 +48,24 @@ DUE_SECONDS = 20
 
 
 class UnloadingEngine(Engine):
-    """As Starburst does it: the files are in the location when the query ends; `lost` rows are not."""
+    """Writes the files at the end of the query, as Starburst does; `lost` rows are left out."""
 
     def __init__(self) -> None:
         super().__init__(unload=True)
         self.lost = 0
 
     def _run_unload(self, sql: str) -> Result:
-        told = super()._run_unload(sql)
+        result = super()._run_unload(sql)
         inner = sql.partition("TABLE(\n")[2].partition("\n), location")[0]
-        found = re.search(r"location => 'file://([^']+)'", sql)
-        assert found is not None
-        folder = Path(found[1])
+        location = re.search(r"location => 'file://([^']+)'", sql)
+        assert location is not None
+        folder = Path(location[1])
         files = self._arrow(f"SELECT * FROM ({inner}) LIMIT {ROWS - self.lost}")
         if not files.num_rows:
-            return told
+            return result
         folder.mkdir(parents=True)
         pq.write_table(files, folder / "000000_0.parquet")
-        return told
+        return result
 
 
 @pytest.fixture
@@ -86,8 +86,8 @@ async def fake() -> AsyncIterator[TrinoFake]:
 
 
 def config(server: TrinoFake, **changes: Any) -> dict[str, Any]:
-    given = {"url": server.url, "user": "tester", "catalog": "memory", "schema": "main"}
-    return given | {"client_timeout": server.client_timeout, "retry_seconds": 2, **changes}
+    fields = {"url": server.url, "user": "tester", "catalog": "memory", "schema": "main"}
+    return fields | {"client_timeout": server.client_timeout, "retry_seconds": 2, **changes}
 
 
 async def person(
@@ -110,8 +110,8 @@ def asked(server: TrinoFake, piece: str) -> list[Query]:
 
 async def all_rows(stand: Stand, snapshot_id: int) -> None:
     snapshot = await stand.ready(snapshot_id)
-    found = await stand.table(snapshot, "nodes/Person")
-    assert sorted(found["id"].to_pylist()) == list(range(ROWS))
+    table = await stand.table(snapshot, "nodes/Person")
+    assert sorted(table["id"].to_pylist()) == list(range(ROWS))
     assert snapshot.node_counts == {"Person": ROWS}
 
 
@@ -194,7 +194,9 @@ async def test_an_unload_is_parked_between_looks_and_ends_with_the_files_of_its_
 
 PAUSES = """
 SELECT (l.state ->> 'poll_count')::int AS polls,
-       extract(epoch FROM l.wake_at - (SELECT max(ended_at) FROM penstock.attempt a WHERE a.job_id = l.job_id)) AS pause
+       extract(epoch FROM l.wake_at - (
+           SELECT max(ended_at) FROM penstock.attempt a WHERE a.job_id = l.job_id
+       )) AS pause
 FROM penstock.live l WHERE l.status = 2 AND l.state ->> 'poll_count' <> '0'
 """
 
@@ -243,8 +245,8 @@ async def test_an_unload_without_rows_and_without_files_leaves_a_file_with_the_s
     )
     async with stand.working():
         snapshot = await stand.ready(snapshot_id)
-    found = await stand.table(snapshot, "nodes/Person")
-    assert (found.num_rows, found.schema.types) == (0, [pa.int64(), pa.string()])
+    table = await stand.table(snapshot, "nodes/Person")
+    assert (table.num_rows, table.schema.types) == (0, [pa.int64(), pa.string()])
 
 
 async def test_rows_that_did_not_arrive_in_the_files_fail_the_job(
@@ -259,7 +261,7 @@ async def test_rows_that_did_not_arrive_in_the_files_fail_the_job(
     assert view.error["code"] == "ROWS_DIFFER"
     assert (
         view.error["message"]
-        == f"Node Person: The files hold {ROWS - 3} rows, but Trino wrote {ROWS}."
+        == f"Node Person: The files contain {ROWS - 3} rows, but Trino wrote {ROWS}."
     )
     assert snapshot.status is SnapshotStatus.FAILED
 
@@ -406,7 +408,7 @@ async def test_an_answer_that_is_no_page_fails_the_job_with_a_sentence(
     async with stand.working():
         await stand.failed(snapshot_id)
     view = await the_job(stand, snapshot_id)
-    assert view.error["message"].startswith("Node Person: Trino did not answer in JSON")
+    assert view.error["message"].startswith("Node Person: Trino did not return JSON")
     assert await stand.files() == []
 
 
@@ -416,12 +418,12 @@ async def beside(trino: Trino, database: str, tmp_path: Path) -> AsyncIterator[t
     source."""
     root = trino.folder / tmp_path.name
     root.mkdir()
-    told = settings(
+    config = settings(
         tmp_path / "home",
         storage_url=f"file://{root}",
         storage_engine_url=f"local:///{tmp_path.name}",
     )
-    async with standing(database, told) as stand:
+    async with standing(database, config) as stand:
         real = {
             "url": trino.url,
             "user": "tester",
@@ -440,7 +442,10 @@ CUSTOMERS = {
     "starburst_role": "analyst",
 }
 WRITTEN = CUSTOMERS | {"mode": "ctas", "target_catalog": "lake", "target_schema": "exports"}
-SLOW = "SELECT a.orderkey, b.partkey FROM tpch.sf100.lineitem a, tpch.sf1.lineitem b WHERE a.partkey = b.suppkey"
+SLOW = (
+    "SELECT a.orderkey, b.partkey FROM tpch.sf100.lineitem a, tpch.sf1.lineitem b"
+    " WHERE a.partkey = b.suppkey"
+)
 
 
 async def schema_in_lake(stand: Stand, source: int) -> None:
@@ -471,8 +476,8 @@ async def test_a_real_trino_is_streamed_and_writes_tables_itself_with_the_same_r
             assert isinstance(trino, TrinoSource)
 
             async def no_table_is_left() -> bool:
-                found = await trino.as_role("analyst").catalog.tables()
-                return not [table for table in found if table.schema == "exports"]
+                tables = await trino.as_role("analyst").catalog.tables()
+                return not [table for table in tables if table.schema == "exports"]
 
             await until(no_table_is_left)
         assert (await stand.table(snapshot, "nodes/Customer")).num_rows == 1500
@@ -491,12 +496,13 @@ async def test_a_real_query_goes_on_when_its_worker_dies_and_ends_when_its_job_i
         snapshot_id = await stand.snapshot(
             WRITTEN | {"sql": SLOW, "columns": columns, "data_source_id": source}
         )
-        told = environment(stand) | {
+        variables = environment(stand) | {
             "PENSTOCK_STORAGE_URL": str(stand.settings.storage_url),
             "PENSTOCK_STORAGE_ENGINE_URL": str(stand.settings.storage_engine_url),
         }
         assert (
-            await victims.run(step="its query was asked after", environment=told) == -signal.SIGKILL
+            await victims.run(step="its query was asked after", environment=variables)
+            == -signal.SIGKILL
         )
         async with connected(database) as connection:
             await Clock(connection).advance(LEASE)

@@ -97,7 +97,7 @@ async def test_anything_else_is_refused(jobs: Jobs, working: Working) -> None:
 
 async def test_health_answers_while_the_event_loop_is_blocked(jobs: Jobs, hands: Hands) -> None:
     hand = await hands.hire(health=HERE)
-    url = str((await hand.said("health_served"))["url"])
+    url = str((await hand.event("health_served"))["url"])
     await jobs.until(await jobs.add("stuck-loop", seconds=60), Status.RUNNING)
     assert (await get(url, "/health"))[0] == 200
 

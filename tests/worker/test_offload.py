@@ -91,7 +91,7 @@ async def test_a_cancelled_jobs_child_and_grandchild_are_killed(
     pids = await pids_in(tmp_path / "pids")
     await jobs.store.cancel(job, actor="a person")
     await gone(*pids)
-    assert await hand.said("job_cancelled")
+    assert await hand.event("job_cancelled")
 
 
 async def test_a_killed_workers_child_dies_with_it(

@@ -15,7 +15,7 @@ from penstock.jobs.model import Claimed, Fence, ProgressUpdate
 from penstock.kit.backoff import LONGEST, ReconnectBackoff
 from penstock.kit.errors import InvalidInput, NotFound, Unavailable
 from penstock.worker import Handlers
-from penstock.worker.attempt import Attempt, Held, Phase
+from penstock.worker.attempt import Attempt, HeldAttempts, Phase
 from penstock.worker.failure import MAX_MESSAGE, describe, failed
 from penstock.worker.probe import plan, probe
 from penstock.worker.progress import Progress
@@ -76,14 +76,14 @@ def test_patience_grows_has_a_limit_and_starts_anew_after_a_success() -> None:
 
 
 def test_only_the_first_answer_of_an_attempt_counts() -> None:
-    held, one = Held(), attempt()
-    held.add([one])
+    attempts, one = HeldAttempts(), attempt()
+    attempts.add([one])
     first, second = failed(KeyError(), one.policy, 1, RNG), failed(KeyError(), one.policy, 1, RNG)
-    assert held.end(one, first)
-    assert not held.end(one, second)
+    assert attempts.end(one, first)
+    assert not attempts.end(one, second)
     assert one.writing is first
-    assert held.remove([one]) == [one]
-    assert held.remove([one]) == []
+    assert attempts.remove([one]) == [one]
+    assert attempts.remove([one]) == []
     assert one.phase is Phase.GONE
 
 
@@ -126,9 +126,7 @@ async def test_progress_of_many_jobs_is_one_call_with_the_latest_of_each() -> No
     assert await progress.run_once(store) == 0
 
 
-async def test_progress_that_could_not_be_written_waits_for_the_next_time_unless_there_is_newer() -> (
-    None
-):
+async def test_progress_that_could_not_be_written_is_retried_unless_there_is_newer() -> None:
     progress, store, (old, new) = Progress(), Written(), (attempt(1), attempt(2))
     progress.note(old, {"rows": 1})
     progress.note(new, {"rows": 1})

@@ -30,4 +30,4 @@ async def test_a_probe_fails_where_and_as_often_as_it_is_told(
     working()
     view = await jobs.over(await jobs.add("probe", steps=3, fail_at_step=2, fail_attempts=1))
     assert (view.status, view.result) == (Status.SUCCEEDED, {"steps": 3, "attempt": 2})
-    assert view.attempts[0].detail["message"] == "Step 2 was to fail, in attempt 1."
+    assert view.attempts[0].detail["message"] == "Step 2 failed as requested, in attempt 1."

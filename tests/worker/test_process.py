@@ -53,7 +53,7 @@ async def test_a_result_outlives_a_restart_of_the_control_plane(
         hand = await deploy(hands, port)
         job = await jobs.add("nap", seconds=1)
         await jobs.until(job, Status.RUNNING)
-    await hand.said("call_failed")
+    await hand.event("call_failed")
     async with control_plane(database, port):
         view = await jobs.over(job)
         assert (view.status, view.attempt_no) == (Status.SUCCEEDED, 1)
@@ -121,8 +121,8 @@ async def test_the_log_of_a_handler_carries_its_job_and_its_trace(
     async with control_plane(database) as port:
         hand = await deploy(hands, port, "once=True, wait=10")
         assert await hand.exit_code() == 1
-    [said] = hand.events("handler_failed")
-    assert (said["job_id"], said["trace"], said["process"]) == (added.job_id, trace, "worker")
+    [event] = hand.events("handler_failed")
+    assert (event["job_id"], event["trace"], event["process"]) == (added.job_id, trace, "worker")
     assert "hunter2" not in hand.log.read_text()
 
 
@@ -141,8 +141,8 @@ async def test_a_port_in_use_ends_the_worker_with_a_sentence(hands: Hands) -> No
         port = taken.getsockname()[1]
         hand = await deploy(hands, 1, PENSTOCK_WORKER_PORT=str(port))
         assert await hand.exit_code() == 1
-    [said] = hand.events("worker_failed")
+    [event] = hand.events("worker_failed")
     assert (
-        said["message"]
-        == f"The worker's health cannot be served on 127.0.0.1:{port}: Address already in use."
+        event["message"]
+        == f"The worker cannot serve its health on 127.0.0.1:{port}: Address already in use."
     )

@@ -248,17 +248,17 @@ async def test_a_refusal_of_the_first_call_is_a_wrong_setting_and_ends_the_worke
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "message"),
     [
         ({"queues": []}, "at least one queue"),
         ({"slots": 0}, "slots"),
         ({"name": "no name"}, "not a valid name"),
     ],
 )
-def test_a_worker_that_makes_no_sense_is_refused(changed: dict[str, object], said: str) -> None:
-    given = {"name": "w", "queues": ["default"], **changed}
-    with pytest.raises(InvalidInput, match=said):
-        Worker(lambda: open_store(""), Handlers(), KINDS, **given)
+def test_a_worker_that_makes_no_sense_is_refused(changed: dict[str, object], message: str) -> None:
+    fields = {"name": "w", "queues": ["default"], **changed}
+    with pytest.raises(InvalidInput, match=message):
+        Worker(lambda: open_store(""), Handlers(), KINDS, **fields)
 
 
 async def test_run_for_one_job_does_exactly_one(jobs: Jobs, database: str) -> None:

@@ -19,7 +19,7 @@ async def test_an_idle_worker_leaves_at_once_and_takes_its_name_off_the_list(
     jobs: Jobs, hands: Hands
 ) -> None:
     hand = await hands.hire(grace_seconds=30)
-    await hand.said("worker_started")
+    await hand.event("worker_started")
     hand.send(SIGTERM)
     assert await hand.exit_code(within=5) == 0
     assert await jobs.workers() == []
@@ -32,7 +32,7 @@ async def test_short_work_ends_within_the_grace_and_nothing_new_is_claimed(
     first = await jobs.add("nap", seconds=1.0)
     await jobs.until(first, Status.RUNNING)
     hand.send(SIGTERM)
-    await hand.said("worker_stops")
+    await hand.event("worker_stops")
     second = await jobs.add("nap", seconds=0)
     assert await hand.exit_code() == 0
     assert (await jobs.store.job(first)).status is Status.SUCCEEDED
@@ -88,7 +88,7 @@ async def test_a_second_signal_does_not_wait_for_the_grace(jobs: Jobs, hands: Ha
     job = await jobs.add("nap", seconds=60)
     await jobs.until(job, Status.RUNNING)
     hand.send(SIGINT)
-    await hand.said("worker_stops")
+    await hand.event("worker_stops")
     hand.send(SIGTERM)
     assert await hand.exit_code(within=5) == 1
     assert (await jobs.store.job(job)).status is Status.READY

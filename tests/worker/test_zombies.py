@@ -23,7 +23,7 @@ async def test_a_frozen_worker_that_wakes_after_its_lease_harms_nothing(
     heir = await hands.hire(name="heir")
     done = await jobs.over(job)
     zombie.send(SIGCONT)
-    stale = await zombie.said("stale_attempt")
+    stale = await zombie.event("stale_attempt")
     assert stale["job_id"] == job
     assert (done.worker, done.result["attempt"]) == ("heir", 2)
     assert (await jobs.store.job(job)).result == done.result
@@ -52,8 +52,8 @@ async def test_a_cancel_reaches_the_handler_with_the_next_heartbeat(
     job = await jobs.add("stuck-thread", seconds=60)
     await jobs.until(job, Status.RUNNING)
     await jobs.store.cancel(job, actor="a person")
-    assert (await hand.said("job_cancelled", within=3))["job_id"] == job
-    await hand.said("handler_thread_left_behind", within=1)
+    assert (await hand.event("job_cancelled", within=3))["job_id"] == job
+    await hand.event("handler_thread_left_behind", within=1)
     following = await jobs.add("nap", seconds=0)
     assert (await jobs.over(following)).status is Status.SUCCEEDED
 
@@ -68,7 +68,7 @@ async def test_a_worker_that_is_killed_and_started_again_has_its_jobs_back_at_on
     first.send(SIGKILL)
     await first.exit_code()
     second = await hands.hire(name="phoenix")
-    assert (await second.said("worker_took_over"))["requeued"] == 1
+    assert (await second.event("worker_took_over"))["requeued"] == 1
 
     async def again() -> bool:
         return (await jobs.store.job(job)).attempt_no == 2
@@ -84,7 +84,7 @@ async def test_two_live_workers_of_one_name_say_so_and_both_work(jobs: Jobs, han
     job = await jobs.add("nap", seconds=60)
     await jobs.until(job, Status.RUNNING)
     second = await hands.hire(name="twin", slots=1)
-    error = await first.said("worker_superseded")
+    error = await first.event("worker_superseded")
     assert (error["level"], error["lost"]) == ("error", 1)
     assert [
         e["job_id"] for e in first.events("stale_attempt") if e["room"] == "worker.heartbeat"
@@ -95,6 +95,6 @@ async def test_two_live_workers_of_one_name_say_so_and_both_work(jobs: Jobs, han
     assert (await jobs.over(following)).status is Status.SUCCEEDED
     assert [e["job_id"] for e in first.events("job_ended")] == [following]
     third = await hands.hire(name="twin", slots=1)
-    assert (await third.said("worker_name_shared"))["level"] == "error"
+    assert (await third.event("worker_name_shared"))["level"] == "error"
     assert (await jobs.store.job(job)).attempt_no == 2, "its second attempt goes on"
     assert second.events("job_ended") == []

@@ -1,2 +1,1 @@
-"""Who there is, and what shows that it is them: users, API keys, and the tokens of our own
-processes."""
+"""Users, API keys, browser sessions, OIDC tokens and the service tokens of our own processes."""

@@ -1,7 +1,7 @@
-"""Browsers of the operator: a one-time login link becomes a session, whose secret is in a cookie.
+"""Browser sessions of the operator: a one-time login link is exchanged for a session cookie.
 
-The database has digests under the operator token. With another token none of them is found, so
-rotating it ends all sessions and links.
+The database stores HMACs keyed with the operator token, so rotating the token ends all sessions
+and links.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class BrowserSessions:
         return LoginLink(token=token, expires_at=expires_at)
 
     async def open(self, link: str, *, address: str) -> BrowserSession:
-        """The session of a link that was not opened before."""
+        """Exchange a login link for a session; a link works once."""
         cookie = secrets.token_urlsafe(32)
         async with self._db.transaction() as tx:
             expires_at: datetime | None = await tx.value(
@@ -77,7 +77,7 @@ class BrowserSessions:
             )
             if expires_at is None:
                 raise InvalidToken(
-                    "This login link was opened before, or is too old.", hint=LOGIN_HINT
+                    "This login link was already used or has expired.", hint=LOGIN_HINT
                 )
             await self._audit(tx, OPERATOR, "session.open", "session", {"address": address})
         return BrowserSession(cookie=cookie, expires_at=expires_at)
@@ -94,5 +94,5 @@ class BrowserSessions:
     def _digest(self, kind: str, secret: str) -> bytes:
         key = self._operator_token().get_secret_value()
         if not key or len(secret) > MAX_SECRET:
-            raise InvalidToken("This is no login link and no session of ours.", hint=LOGIN_HINT)
+            raise InvalidToken("Invalid login link or session.", hint=LOGIN_HINT)
         return hmac.digest(key.encode(), f"{kind}:{secret}".encode(), "sha256")

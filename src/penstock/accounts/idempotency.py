@@ -1,10 +1,9 @@
-"""Answers to writes, kept for a day under the key that the caller chose, so that a repeated request
-does nothing twice.
+"""Idempotency keys: the first response to a write is stored for a day and replayed on repetition.
 
-Whoever begins first has the turn. The same request again gets the first answer, another body under
-the same key is a conflict, and so is a repetition while the first is still under way. A turn that
-was never ended (its process died) can be taken over after a while. An answer that holds a secret is
-not kept: its repetition is a conflict that says so.
+The first request takes a lock. The same request again gets the stored response; another body under
+the same key is a conflict, and so is a repetition while the first request is still running. A lock
+that was never released (its process died) can be taken over after a while. A response that holds a
+secret is not stored: its repetition is a conflict that says so.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ MAX_KEY = 255
 class Request:
     username: str
     role: Role
-    """Of the caller now; whoever had a higher one then does not get the answer that was for it."""
+    """The caller's current role; a response stored under a higher role is not replayed."""
     method: str
     path: str
     key: str
@@ -62,8 +61,8 @@ class Idempotency:
         self._db = db
 
     async def begin(self, request: Request) -> UUID | Answer:
-        """The turn, to be ended with `keep` or `forget`; or the answer that was given before."""
-        turn = uuid4()
+        """A lock, to be released with `store` or `release`; or the stored response."""
+        lock_id = uuid4()
         values = {
             "username": request.username,
             "role": request.role.word,
@@ -71,31 +70,35 @@ class Idempotency:
             "path": request.path,
         }
         begun = await self._db.value(
-            SQL.idempotency_begin, id=request.id, digest=request.digest, attempt_id=turn, **values
+            SQL.idempotency_begin,
+            id=request.id,
+            digest=request.digest,
+            attempt_id=lock_id,
+            **values,
         )
-        return turn if begun is not None else await self._earlier(request)
+        return lock_id if begun is not None else await self._stored(request)
 
-    async def keep(self, request: Request, turn: UUID, answer: Answer | None) -> None:
-        """`None` for an answer that must not be written down."""
+    async def store(self, request: Request, lock_id: UUID, answer: Answer | None) -> None:
+        """Store the response and release the lock; `None`: the response must not be stored."""
         await self._db.changed(
             SQL.idempotency_keep,
             id=request.id,
-            attempt_id=turn,
+            attempt_id=lock_id,
             status=None if answer is None else answer.status,
             headers=None if answer is None else orjson.dumps(dict(answer.headers)).decode(),
             body=None if answer is None else answer.body,
         )
 
-    async def forget(self, request: Request, turn: UUID) -> None:
+    async def release(self, request: Request, lock_id: UUID) -> None:
         """Nothing was done, so the same key may be tried again."""
-        await self._db.changed(SQL.idempotency_forget, id=request.id, attempt_id=turn)
+        await self._db.changed(SQL.idempotency_forget, id=request.id, attempt_id=lock_id)
 
-    async def _earlier(self, request: Request) -> Answer:
+    async def _stored(self, request: Request) -> Answer:
         row = await self._db.row(SQL.idempotency_get, id=request.id)
         if row is None or row["answered_at"] is None:
             raise Conflict(
-                "The first request with this Idempotency-Key is still under way.",
-                hint="Try again soon.",
+                "The first request with this Idempotency-Key is still running.",
+                hint="Try again in a few seconds.",
             )
         if not hmac.compare_digest(row["digest"], request.digest):
             raise Conflict(
@@ -104,12 +107,13 @@ class Idempotency:
             )
         if request.role < Role[row["role"].upper()]:
             raise PermissionDenied(
-                f"The answer was given to you with the role {row['role']}; now you have {request.role.word}.",
-                hint="Read what became of it, as far as your role may.",
+                f"The stored response was for the role {row['role']}; your role is now"
+                f" {request.role.word}.",
+                hint="Read the resource itself, if your role allows it.",
             )
         if row["status"] is None:
             raise Conflict(
-                "This was done, and its answer held a secret that is shown once.",
-                hint="Use a new key.",
+                "This request was completed, and its response held a secret that is shown once.",
+                hint="Use a new Idempotency-Key.",
             )
         return Answer(status=row["status"], headers=orjson.loads(row["headers"]), body=row["body"])

@@ -1,12 +1,11 @@
-"""The token of one instance's graph server. It is computed, not stored: whoever holds the key can
-tell whose it is.
+"""Tokens of graph servers: an HMAC of the instance id, computed and verified without storage.
 
     tokens = InstanceTokens(key)
-    tokens.mint(7)                  # "psi_7_…", handed to the graph server of instance 7
+    tokens.mint(7)                  # "psi_7_…", passed to the graph server of instance 7
     tokens.instance_of("psi_7_…")   # 7; None for everything else
 
-So a control plane that was just started knows the tokens of the servers it finds running, and a
-token dies with its instance (its routes are gone) or with the key.
+A restarted control plane can thus verify the tokens of servers that are already running. A token
+ends with its instance (its routes are gone) or when the key is rotated.
 """
 
 from __future__ import annotations

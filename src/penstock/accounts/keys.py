@@ -1,5 +1,5 @@
-"""API keys: `pst_` and 256 random bits. Shown once, kept as a digest, good until they expire or are
-revoked."""
+"""API keys: `pst_` and 256 random bits. Shown once, stored as a digest, valid until they expire or
+are revoked."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PREFIX = "pst_"
 DEFAULT_LIFE = timedelta(days=90)
 MAX_LIFE = timedelta(days=366)
 MAX_KEYS = 50
-"""That work, of one user."""
+"""Active keys per user."""
 MAX_ID = 2**53 - 1
 _HINT = 8
 
@@ -44,7 +44,7 @@ class ApiKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bearer:
-    """Whose key it is, and whether its use is worth noting."""
+    """The owner of a key; `noted` is false when its last use must be updated."""
 
     api_key_id: int
     username: str
@@ -64,8 +64,8 @@ class ApiKeys:
         changed: Callable[[], None] = lambda: None,
         remembered: InvalidatedCache[Bearer] | None = None,
     ) -> None:
-        """`changed` is called after the commit of a revocation; without `remembered` each use of a
-        key is looked up."""
+        """`changed` is called after a revocation commits; without `remembered` (a cache) each use
+        of a key queries the database."""
         self._db = db
         self._users = users
         self._audit = audit
@@ -84,13 +84,14 @@ class ApiKeys:
     ) -> tuple[ApiKey, str]:
         """The key's row, and the key."""
         if not timedelta(0) < life <= MAX_LIFE:
-            raise InvalidInput(f"A key is good for at most {MAX_LIFE.days} days.")
+            raise InvalidInput(f"A key is valid for at most {MAX_LIFE.days} days.")
         key = PREFIX + self._secret()
         async with self._db.transaction(tx) as tx:
             user = await self._users.locked(tx, username, actor)
             if await tx.value(SQL.key_count, username=user.username) >= MAX_KEYS:
                 raise Conflict(
-                    f"{user.username} has {MAX_KEYS} keys that work.", hint="Revoke one."
+                    f"{user.username} already has {MAX_KEYS} active keys, the maximum.",
+                    hint="Revoke one.",
                 )
             values = {
                 "name": name,
@@ -108,7 +109,7 @@ class ApiKeys:
     async def bootstrap(
         self, username: str, *, email: str | None, display_name: str | None
     ) -> tuple[User, str]:
-        """The first user together with a key, so that they can come in."""
+        """Create the first user and an API key for them."""
         async with self._db.transaction() as tx:
             user = await self._users.bootstrap(
                 username, email=email, display_name=display_name, tx=tx
@@ -124,7 +125,7 @@ class ApiKeys:
         ]
 
     async def revoke(self, username: str, api_key_id: int | None, *, actor: Actor) -> int:
-        """One key of theirs, or all of them; how many still worked."""
+        """Revoke one key, or all when `api_key_id` is None; returns how many were active."""
         async with self._db.transaction() as tx:
             user = await self._users.locked(tx, username, actor)
             if api_key_id is not None and not await tx.value(
@@ -140,7 +141,7 @@ class ApiKeys:
         return revoked
 
     async def bearer(self, key: str) -> Bearer | None:
-        """Who shows this key; None when it is none of ours, expired or revoked."""
+        """The owner of this key; None when it is unknown, expired or revoked."""
         if not key.startswith(PREFIX):
             return None
         digest = _digest(key)
@@ -159,7 +160,7 @@ class ApiKeys:
 
 
 def _is_noted(bearer: Bearer) -> bool:
-    """Otherwise its use is to be noted, after which the row says something else."""
+    """Only noted rows are cached: noting a use changes the row."""
     return bearer.noted
 
 

@@ -1,10 +1,9 @@
-"""Tokens of an identity provider: signature, issuer, audience and times are verified, against the
-provider's own keys.
+"""OIDC token verification: signature, issuer, audience and times, against the provider's JWKS.
 
-Only asymmetric signatures count. The list of algorithms is ours, never the token's, so neither
-`none` nor an HMAC whose secret is the provider's public key gets anywhere. Keys are fetched when
-they are first needed and kept; a key id that is not known makes us look again (providers rotate),
-but not more often than every few seconds, whatever strangers send.
+Only asymmetric signatures are accepted. The list of algorithms is ours, never the token's, so
+neither `none` nor an HMAC keyed with the provider's public key is accepted. Keys are fetched on
+first use and cached; an unknown key id causes a refetch (providers rotate keys), at most once every
+few seconds, whatever unauthenticated callers send.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ ALGORITHMS = {
     "EC": ("ES256", "ES384", "ES512"),
     "OKP": ("EdDSA",),
 }
-"""By the type of key; whatever a token's header says, its key's type decides."""
+"""By key type: the key decides which algorithms are allowed, not the token's header."""
 SIGNED = frozenset(name for names in ALGORITHMS.values() for name in names)
 MAX_TOKEN = 16 * 1024
 MAX_DOCUMENT = 1024 * 1024
@@ -43,7 +42,7 @@ AGAIN_SECONDS = 5.0
 
 
 class InvalidRole(AuthenticationRequired):
-    """The identity provider's token names none of the roles that are known."""
+    """The identity provider's token names no known role."""
 
     code = "INVALID_ROLE"
 
@@ -53,15 +52,15 @@ class OidcSettings:
     issuer: str
     audience: str
     jwks_url: str | None = None
-    """Without one it is looked up at the issuer."""
+    """None: discovered from the issuer's OpenID configuration."""
     username_claim: str = "email"
     email_claim: str = "email"
     name_claim: str = "name"
     role_claim: str | None = None
-    """Where the roles are, with dots for claims within claims; without one every newcomer is an
-    analyst."""
+    """Path of the claim that holds the roles, with dots for nested claims; None: every new user is
+    an analyst."""
     roles: Mapping[str, Role] | None = None
-    """What the provider calls our roles; without one, as we do."""
+    """The provider's names for our roles; None: the same names as ours."""
     leeway_seconds: float = 60.0
 
 
@@ -71,18 +70,18 @@ class Claims:
     email: str | None
     display_name: str | None
     role: Role | None
-    """None when roles are not the provider's to say."""
+    """None when no role claim is configured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SigningKey:
     key: jwt.PyJWK
     algorithms: tuple[str, ...]
-    """What it may have signed with."""
+    """The algorithms that this key may verify."""
 
 
 class Keys:
-    """The provider's public keys, by their id."""
+    """A cache of the provider's public keys, by key id."""
 
     def __init__(
         self,
@@ -101,31 +100,31 @@ class Keys:
         self._fetching = asyncio.Lock()
 
     async def get(self, key_id: str | None) -> SigningKey | None:
-        found = self._known(key_id)
-        if self._is_stale(found) or (found is None and self._fetching.locked()):
+        key = self._cached(key_id)
+        if self._is_stale(key) or (key is None and self._fetching.locked()):
             async with self._fetching:
-                found = self._known(key_id)
-                if self._is_stale(found):
+                key = self._cached(key_id)
+                if self._is_stale(key):
                     await self._refresh()
-                    found = self._known(key_id)
+                    key = self._cached(key_id)
         if self._fetched == float("-inf"):
-            raise Unavailable("The identity provider does not answer.")
-        return found
+            raise Unavailable("The identity provider is unreachable.")
+        return key
 
-    def _known(self, key_id: str | None) -> SigningKey | None:
-        """A token that names no key is meant for the only one."""
+    def _cached(self, key_id: str | None) -> SigningKey | None:
+        """A token without a key id matches the only key, when there is one."""
         if key_id is None and len(self._keys) == 1:
             return next(iter(self._keys.values()))
         return self._keys.get(key_id)
 
-    def _is_stale(self, found: SigningKey | None) -> bool:
+    def _is_stale(self, key: SigningKey | None) -> bool:
         now = self._time.monotonic()
         return now - self._tried >= AGAIN_SECONDS and (
-            found is None or now - self._fetched > FRESH_SECONDS
+            key is None or now - self._fetched > FRESH_SECONDS
         )
 
     async def _refresh(self) -> None:
-        """What cannot be fetched leaves the keys as they are."""
+        """Fetch the keys; on failure the cached keys stay."""
         self._tried = self._time.monotonic()
         try:
             self._keys = _usable(await self._document())
@@ -145,10 +144,12 @@ class Keys:
             url = self._settings.jwks_url
             if url is None:
                 issuer = self._settings.issuer.rstrip("/")
-                found = await self._fetch(http, f"{issuer}/.well-known/openid-configuration")
-                if found["issuer"] != self._settings.issuer:
-                    raise ValueError("the document is another issuer's")
-                url = str(found["jwks_uri"])
+                configuration = await self._fetch(
+                    http, f"{issuer}/.well-known/openid-configuration"
+                )
+                if configuration["issuer"] != self._settings.issuer:
+                    raise ValueError("the document is from another issuer")
+                url = str(configuration["jwks_uri"])
             return await self._fetch(http, url)
 
     async def _fetch(self, http: httpx2.AsyncClient, url: str) -> dict[str, Any]:
@@ -169,8 +170,8 @@ class Oidc:
         self._keys = keys
 
     async def verify(self, token: str) -> Claims | None:
-        """Who the token is of; None when it is not a JWT at all, an error when it is one that does
-        not count."""
+        """The token's verified claims; None when it is not a JWT; raises InvalidToken for a JWT
+        that fails verification."""
         if token.count(".") != 2:
             return None
         if len(token) > MAX_TOKEN:
@@ -178,10 +179,10 @@ class Oidc:
         try:
             header = jwt.get_unverified_header(token)
             if header.get("alg") not in SIGNED:
-                raise InvalidToken("This token is not signed in a way that counts.")
+                raise InvalidToken("This token uses a signature algorithm that is not accepted.")
             key = await self._keys.get(header.get("kid"))
             if key is None:
-                raise InvalidToken("This token is signed with a key that its issuer does not show.")
+                raise InvalidToken("This token is signed with a key that its issuer does not list.")
             return self._claims(self._decoded(token, key))
         except jwt.PyJWTError as e:
             raise InvalidToken(_reason(e)) from None
@@ -202,7 +203,7 @@ class Oidc:
         username = _text(claims, self._settings.username_claim)
         if username is None:
             raise InvalidToken(
-                f"This token has no claim {self._settings.username_claim}, so it names nobody."
+                f"This token has no claim {self._settings.username_claim}, so it names no user."
             )
         if (
             claims.get("email_verified") is False
@@ -219,21 +220,21 @@ class Oidc:
     def _role(self, claims: Mapping[str, Any]) -> Role | None:
         if self._settings.role_claim is None:
             return None
-        told = _at(claims, self._settings.role_claim)
-        words = [told] if isinstance(told, str) else told if isinstance(told, list) else []
-        known = self._settings.roles or {role.word: role for role in Role}
-        found = [known[word] for word in words if isinstance(word, str) and word in known]
-        if not found:
+        claim = _at(claims, self._settings.role_claim)
+        words = [claim] if isinstance(claim, str) else claim if isinstance(claim, list) else []
+        role_names = self._settings.roles or {role.word: role for role in Role}
+        roles = [role_names[word] for word in words if isinstance(word, str) and word in role_names]
+        if not roles:
             raise InvalidRole(
-                "Your identity provider gives you no role here.",
-                hint="Ask for one of: " + _list(known),
+                "Your identity provider's token names no Penstock role.",
+                hint="Ask your administrator for one of: " + _list(role_names),
             )
-        return max(found)
+        return max(roles)
 
 
 def _usable(document: Mapping[str, Any]) -> dict[str | None, SigningKey]:
-    """Public keys for signatures; what else is in the set is passed over."""
-    found: dict[str | None, SigningKey] = {}
+    """The signature keys of a JWKS document; other entries are skipped."""
+    keys: dict[str | None, SigningKey] = {}
     for entry in document["keys"]:
         algorithms = ALGORITHMS.get(entry.get("kty"), ())
         named = entry.get("alg")
@@ -248,10 +249,10 @@ def _usable(document: Mapping[str, Any]) -> dict[str | None, SigningKey]:
         except jwt.PyJWTError:
             log.warning("oidc_key_passed_over", kid=str(entry.get("kid"))[:80])
         else:
-            found[entry.get("kid")] = SigningKey(
+            keys[entry.get("kid")] = SigningKey(
                 key=key, algorithms=algorithms if named is None else (named,)
             )
-    return found
+    return keys
 
 
 def _reason(error: jwt.PyJWTError) -> str:
@@ -263,7 +264,7 @@ def _reason(error: jwt.PyJWTError) -> str:
         case jwt.InvalidAudienceError():
             return "This token is for another audience."
         case jwt.InvalidIssuerError():
-            return "This token is another issuer's."
+            return "This token is from another issuer."
         case jwt.MissingRequiredClaimError():
             return f"This token has no claim {error.claim}."
         case _:
@@ -271,7 +272,7 @@ def _reason(error: jwt.PyJWTError) -> str:
 
 
 def _at(claims: Mapping[str, Any], path: str) -> object:
-    """`realm_access.roles`; a claim with dots in its own name is found too."""
+    """Resolves paths such as `realm_access.roles`, and claims with dots in their own name."""
     if path in claims:
         return claims[path]
     value: object = claims
@@ -287,5 +288,5 @@ def _text(claims: Mapping[str, Any], path: str) -> str | None:
     )
 
 
-def _list(known: Mapping[str, Role]) -> str:
-    return ", ".join(sorted(known))
+def _list(role_names: Mapping[str, Role]) -> str:
+    return ", ".join(sorted(role_names))

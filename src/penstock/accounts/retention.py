@@ -1,3 +1,5 @@
+"""Deletes stored idempotency responses and browser sessions that have expired."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -19,8 +21,7 @@ class Forgotten:
 
 
 class AnswerRetention(Loop[Forgotten]):
-    """Answers that were kept under an idempotency key go after their day, sessions when they are
-    over."""
+    """Deletes expired idempotency responses and sessions."""
 
     name = "answer_retention"
 

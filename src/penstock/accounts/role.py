@@ -4,7 +4,7 @@ import enum
 
 
 class Role(enum.IntEnum):
-    """Each may do what those below it may, save where the matrix says otherwise."""
+    """Each role includes those below it, except where the permission matrix says otherwise."""
 
     ANALYST = 1
     ADMIN = 2

@@ -1,5 +1,4 @@
-"""The processes of the deployment: what shows that somebody is a worker, or the graph server of one
-instance."""
+"""Service tokens: how workers and graph servers authenticate to the internal API."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ Component = Literal["worker", "wrapper"]
 class ServiceCaller:
     component: Component
     instance_id: int | None = None
-    """Of a wrapper: the one instance that it may speak of."""
+    """Of a wrapper: the only instance that it may report on."""
 
 
 class ServiceTokens(Protocol):
@@ -29,7 +28,7 @@ class ServiceTokens(Protocol):
 
 
 class StaticToken:
-    """The one token of the settings, which all workers share."""
+    """The token from the settings, shared by all workers."""
 
     def __init__(self, token: SecretStr) -> None:
         self._token = token
@@ -39,7 +38,6 @@ class StaticToken:
 
 
 def same(shown: str, expected: SecretStr) -> bool:
-    """Compared in a time that does not tell how much of it was right; an empty secret opens
-    nothing."""
+    """Constant-time comparison; an empty secret matches nothing."""
     secret = expected.get_secret_value()
     return bool(secret) and hmac.compare_digest(shown.encode(), secret.encode())

@@ -1,7 +1,7 @@
-"""Shares: what the owner of a data source, mapping or recipe lets other people do with it.
+"""Shares: access to a data source, mapping or recipe that its owner grants to other users.
 
-`use` lets somebody run it, `edit` also change it. What a share is worth when something is read is
-decided by the SQL functions `may_use_source` and `may_run_mapping`, at the moment of reading.
+`use` allows running it, `edit` also changing it. The SQL functions `may_use_source` and
+`may_run_mapping` evaluate shares at the time of each read.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ class Shares:
             shares = await tx.fetch(SQL.share_list, **resource.key())
             if row is None or len(shares) > MAX_SHARES:
                 raise Conflict(
-                    f"It is shared with {MAX_SHARES} people already, which is the most.",
-                    hint=f"Share it with everybody ({EVERYBODY}), or end some of its shares.",
+                    f"It is already shared with {MAX_SHARES} users, the maximum.",
+                    hint=f"Share it with everybody ({EVERYBODY}), or remove some of its shares.",
                 )
             detail = {"username": grantee, "role": role}
             await self._audit(tx, actor, f"{resource.type}.share", str(resource), detail)
@@ -89,7 +89,7 @@ class Shares:
         return Share(**dict(row))
 
     async def drop(self, resource: Resource, username: str, *, actor: str) -> bool:
-        """False: it was not shared with them."""
+        """Remove a share; False when there was none."""
         async with self._db.transaction() as tx:
             dropped = await tx.changed(SQL.share_drop, **resource.key(), username=username)
             if dropped:
@@ -111,6 +111,6 @@ class Shares:
         grantee = (await self._users.get(username)).username
         if grantee == resource.owner:
             raise InvalidInput(
-                f"It is {grantee}'s own.", hint="Name somebody else.", field="grantee"
+                f"{grantee} is the owner.", hint="Name another user.", field="grantee"
             )
         return grantee

@@ -1,9 +1,8 @@
-"""Service-account tokens of Kubernetes: the API server says whose they are, and that they were made
-for us.
+"""Kubernetes service-account tokens, verified with the API server's TokenReview.
 
-A token that was made for another audience (the API server's own, say) is refused, so no pod can
-show us the token it was given for something else. What was said is remembered for a few seconds; a
-refusal is not.
+A token for another audience (the API server's own, for example) is refused, so a pod cannot reuse a
+token that was issued for another purpose. Accepted tokens are cached for a few seconds; refusals
+are not.
 """
 
 from __future__ import annotations
@@ -54,16 +53,16 @@ class TokenReview:
         self._settings = settings
         self._own_token = own_token
         self._time = time
-        self._known: OrderedDict[bytes, tuple[float, ServiceCaller]] = OrderedDict()
+        self._accepted: OrderedDict[bytes, tuple[float, ServiceCaller]] = OrderedDict()
 
     async def who(self, token: str) -> ServiceCaller | None:
         if token.count(".") != 2 or len(token) > MAX_TOKEN:
             return None
         name = hashlib.sha256(token.encode()).digest()
-        until, caller = self._known.get(name, (float("-inf"), None))
+        until, caller = self._accepted.get(name, (float("-inf"), None))
         if caller is not None and self._time.monotonic() < until:
             return caller
-        self._known.pop(name, None)
+        self._accepted.pop(name, None)
         caller = self._caller(await self._review(token))
         if caller is not None:
             self._remember(name, caller)
@@ -87,9 +86,7 @@ class TokenReview:
             status: dict[str, Any] = answer.json().get("status") or {}
         except (httpx2.HTTPError, ValueError, AttributeError) as e:
             log.warning("token_review_failed", error=type(e).__name__)
-            raise Unavailable(
-                "The Kubernetes API server does not say whose token this is."
-            ) from None
+            raise Unavailable("The Kubernetes API server could not review this token.") from None
         return status
 
     def _caller(self, status: dict[str, Any]) -> ServiceCaller | None:
@@ -118,11 +115,11 @@ class TokenReview:
         return "wrapper" if account in self._settings.wrappers else None
 
     def _remember(self, name: bytes, caller: ServiceCaller) -> None:
-        self._known[name] = (self._time.monotonic() + REMEMBERED_SECONDS, caller)
-        while len(self._known) > MAX_REMEMBERED:
-            self._known.popitem(last=False)
+        self._accepted[name] = (self._time.monotonic() + REMEMBERED_SECONDS, caller)
+        while len(self._accepted) > MAX_REMEMBERED:
+            self._accepted.popitem(last=False)
 
 
 def token_in(file: Path) -> Callable[[], str]:
-    """Read anew each time: Kubernetes replaces it before it expires."""
+    """Read on every call: Kubernetes replaces the token before it expires."""
     return lambda: file.read_text().strip()

@@ -1,8 +1,7 @@
-"""Users: who they are and which role they have. A user is never removed, only deactivated: what
-they own stays theirs.
+"""Users and their roles. A user is never deleted, only deactivated: what they own stays theirs.
 
-Nobody gives a role above their own, and nobody changes a user whose role is above their own;
-otherwise an admin would be one request away from ops. Names are compared without regard to case.
+Nobody can assign a role above their own, or change a user whose role is above their own; otherwise
+an admin could promote themselves to ops. Usernames are case-insensitive.
 """
 
 from __future__ import annotations
@@ -27,12 +26,12 @@ SQL = load("penstock.accounts.sql")
 MAX_NAME = 200
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.@+-]{0,199}$"
 RESERVED = frozenset({"bootstrap", "operator", "penstock"})
-"""What the control plane calls itself, its operator's token, and a route."""
+"""The control plane itself, the operator token, and the route /api/users/bootstrap."""
 _NAME = re.compile(NAME_PATTERN)
 
 
 class Audit(Protocol):
-    """Writes down who changed what, in the transaction that changes it."""
+    """Writes an audit entry in the transaction of the change."""
 
     async def __call__(
         self, tx: Tx, actor: str, action: str, subject: str, detail: object
@@ -69,7 +68,7 @@ class Actor:
     def check_gives(self, role: Role) -> None:
         if role > self.role:
             raise PermissionDenied(
-                f"You cannot give the role {role.word}: yours is {self.role.word}."
+                f"You cannot assign the role {role.word}: yours is {self.role.word}."
             )
 
 
@@ -78,7 +77,7 @@ ITSELF = Actor(username="penstock", role=Role.OPS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """What is to be changed of a user; None stays as it is."""
+    """Changes to a user; None leaves a field as it is."""
 
     email: str | None = None
     display_name: str | None = None
@@ -87,7 +86,7 @@ class Profile:
 
 class Users:
     def __init__(self, db: Db, audit: Audit, *, changed: Callable[[], None] = lambda: None) -> None:
-        """`changed` is called after the commit of whatever changes what a user may do."""
+        """`changed` is called after the commit of any change to a user's permissions."""
         self._db = db
         self._audit = audit
         self._changed = changed
@@ -113,24 +112,25 @@ class Users:
         display_name: str | None = None,
         tx: Tx | None = None,
     ) -> User:
-        """The first user, with the role ops; a conflict once there is any, also for two who try at
-        the same time."""
+        """Create the first user, with the role ops; a conflict when any user exists, also between
+        concurrent calls."""
         async with self._db.transaction(tx) as tx:
             await tx.fetch(SQL.bootstrap_turn)
             if await tx.value(SQL.account_count, is_active=None):
                 raise Conflict(
-                    "There are users already.",
-                    hint="Ask one with the role admin or ops to add you.",
+                    "Users exist already.",
+                    hint="Ask a user with the role admin or ops to add you.",
                 )
             return await self._insert(tx, username, Role.OPS, email, display_name, ITSELF.username)
 
     async def provide(
         self, username: str, *, role: Role, email: str | None, display_name: str | None
     ) -> User:
-        """The user whom somebody we trust vouches for; made when they come for the first time."""
-        found = await self.find(username)
-        if found is not None:
-            return found
+        """The user whom an identity provider or trusted proxy authenticated; created on first
+        login."""
+        user = await self.find(username)
+        if user is not None:
+            return user
         try:
             return await self.add(
                 username, role=role, email=email, display_name=display_name, actor=ITSELF
@@ -148,8 +148,8 @@ class Users:
             }
             row = await tx.row(SQL.account_change, username=user.username, **changed)
             tx.after_commit(self._changed)
-            told = {name: value for name, value in changed.items() if value is not None}
-            await self._audit(tx, actor.username, "user.change", f"user:{user.username}", told)
+            changes = {name: value for name, value in changed.items() if value is not None}
+            await self._audit(tx, actor.username, "user.change", f"user:{user.username}", changes)
             return _user(row)
 
     async def change_role(self, username: str, role: Role, *, actor: Actor) -> User:
@@ -167,10 +167,10 @@ class Users:
             return _user(row)
 
     async def get(self, username: str) -> User:
-        found = await self.find(username)
-        if found is None:
+        user = await self.find(username)
+        if user is None:
             raise _missing(username)
-        return found
+        return user
 
     async def find(self, username: str) -> User | None:
         row = await self._db.row(SQL.account_get, username=username)
@@ -183,11 +183,11 @@ class Users:
         return [_user(row) for row in rows]
 
     async def seen(self, username: str) -> None:
-        """Notes a login, at most one a minute."""
+        """Record a login, at most once a minute."""
         await self._db.changed(SQL.account_seen, username=username)
 
     async def locked(self, tx: Tx, username: str, actor: Actor) -> User:
-        """The user whom `actor` is about to change, held until the transaction ends."""
+        """The user whom `actor` is about to change, locked until the transaction ends."""
         row = await tx.row(SQL.account_lock, username=username)
         if row is None:
             raise _missing(username)
@@ -210,18 +210,18 @@ class Users:
             async with tx.savepoint():
                 row = await tx.row(SQL.account_add, username=username, role=role.word, **values)
         except asyncpg.UniqueViolationError:
-            raise Conflict(f"There is a user {username} already.", username=username) from None
+            raise Conflict(f"User {username} already exists.", username=username) from None
         await self._audit(tx, actor, "user.add", f"user:{username}", {"role": role.word})
         return _user(row)
 
 
 def check_username(username: str) -> None:
-    """A name that may be a folder of the storage, a part of a URL and a line of a log."""
+    """The name must be safe as a storage folder, in a URL and in a log line."""
     if not _NAME.fullmatch(username) or username.lower() in RESERVED:
         raise InvalidInput(
-            f"{username[:80]!r} cannot be a username.",
-            hint=f"Use 1-{MAX_NAME} letters, digits and _ . @ + -, beginning with a letter or digit; not "
-            + ", ".join(sorted(RESERVED)),
+            f"{username[:80]!r} is not a valid username.",
+            hint=f"Use 1-{MAX_NAME} letters, digits and _ . @ + -, starting with a letter or digit;"
+            f" reserved: {', '.join(sorted(RESERVED))}",
         )
 
 
@@ -231,6 +231,6 @@ def _missing(username: str) -> NotFound:
 
 def _user(row: asyncpg.Record | None) -> User:
     if row is None:
-        raise NotFound("This user is gone.")
+        raise NotFound("This user no longer exists.")
     values: dict[str, Any] = dict(row)
     return User(**(values | {"role": Role[row["role"].upper()]}))

@@ -1,1 +1,1 @@
-"""The control plane's HTTP edge: it speaks the protocol and holds no policy."""
+"""The control plane's HTTP API: routes, authentication and permissions."""

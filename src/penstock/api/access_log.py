@@ -1,7 +1,7 @@
-"""Refusals are logged and counted: failed logins (401), denials (403) and rate limits (429).
+"""Logs and counts refused requests: failed logins (401), denials (403) and rate limits (429).
 
-Every one is counted. Of one address a hundred at once and ten a second are logged, so that nobody
-fills a disk; the next event says how many were left out.
+Every refusal is counted. Log events are limited to ten a second per address, in bursts of a
+hundred, so that no caller can fill a disk; the next event has the number left out.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LONGEST_PATH = 200
 
 
 class Refusals:
-    """Counts and logs what was refused."""
+    """Counts and logs refused requests."""
 
     def __init__(
         self, registry: CollectorRegistry, *, ticks: Callable[[], float] = time.monotonic
@@ -40,7 +40,7 @@ class Refusals:
         self._left_out = 0
         self._failed_logins = Counter(
             "penstock_failed_logins",
-            "Requests answered 401, by what they showed: bearer, session, header or nothing.",
+            "Requests answered 401, by credential: bearer, session, header or none.",
             ["scheme"],
             registry=registry,
         )

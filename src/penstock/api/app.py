@@ -65,7 +65,7 @@ RECONCILIATION = (
 
 
 def attach(app: FastAPI, parts: Services) -> None:
-    """Let an app answer with these parts; they must have what its routes were made for."""
+    """Bind an app to its services, which must include those that its routes need."""
     app.state.parts = parts
     app.state.gauges = health.QueueGauges(parts)
     app.state.refusals = Refusals(parts.registry)

@@ -1,8 +1,8 @@
-"""Who calls. What they may do is in the matrix.
+"""Authentication of callers; `permissions` decides what they may do.
 
-Nobody is let in by default: no credential is 401, and without a kind of service token in the
-settings the internal API answers 401 to everybody. A token that is shown and does not count is 401
-too, whatever headers stand beside it.
+Access is denied by default: a request without credentials is 401, and so is every call of the
+internal API when no service token is configured. An invalid token is 401 too, whatever other
+headers the request has.
 """
 
 from typing import Annotated
@@ -47,18 +47,18 @@ _internal = HTTPBearer(
 
 
 MayShowToken = Depends(_public)
-"""For an open route to which a token may matter."""
+"""For an open route that reads a token if there is one."""
 
 
 async def identify(request: Request, parts: Services) -> Identity:
-    """Found out once a request, however many ask."""
+    """Cached per request."""
     state = request.scope["state"]
     if "identity" not in state:
         state["identity"] = await _identify(request, parts)
         if parts.limits is not None:
             parts.limits.check_user(state["identity"])
-    found: Identity = state["identity"]
-    return found
+    identity: Identity = state["identity"]
+    return identity
 
 
 async def caller(
@@ -95,9 +95,9 @@ async def _by_header(request: Request, parts: Services) -> Identity | None:
     if identity is None:
         attempt.failed()
         raise AuthenticationRequired(
-            "X-Username is not believed from here: send Authorization: Bearer <token>.",
-            hint="For a proxy that sets it: PENSTOCK_TRUSTED_HEADERS=true with PENSTOCK_TRUSTED_PROXIES"
-            " or PENSTOCK_TRUSTED_PROXY_SECRET.",
+            "X-Username is not trusted from this address: send Authorization: Bearer <token>.",
+            hint="For a proxy that sets it: PENSTOCK_TRUSTED_HEADERS=true with"
+            " PENSTOCK_TRUSTED_PROXIES or PENSTOCK_TRUSTED_PROXY_SECRET.",
         )
     attempt.succeeded()
     return identity
@@ -107,12 +107,14 @@ async def _by_session(request: Request, parts: Services) -> Identity:
     sessions = None if parts.people is None else parts.people.sessions
     cookie = request.cookies.get(cookie_name(request))
     if sessions is None or cookie is None:
-        raise AuthenticationRequired("Say who you are: Authorization: Bearer <token>.")
+        raise AuthenticationRequired(
+            "No credentials were sent: send Authorization: Bearer <token>."
+        )
     check_same_origin(request)
     attempt = LoginAttempt(request, parts, cookie)
     if not await sessions.is_open(cookie):
         attempt.failed()
-        raise InvalidToken("This browser is not signed in, or not any more.", hint=LOGIN_HINT)
+        raise InvalidToken("This browser session is unknown or has ended.", hint=LOGIN_HINT)
     attempt.succeeded()
     return Identity(username=OPERATOR, role=Role.OPS, via="session")
 
@@ -132,7 +134,7 @@ async def _owner_of(token: str, parts: Services) -> Identity:
     for authenticator in parts.authenticators:
         if identity := await authenticator.identify(token):
             return identity
-    raise InvalidToken("This token is not known, or not any more.")
+    raise InvalidToken("Unknown or revoked token.")
 
 
 async def service(
@@ -145,7 +147,7 @@ async def service(
 
 
 async def service_of(request: Request, parts: Services) -> ServiceCaller:
-    """Found out once a request, however many ask."""
+    """Cached per request."""
     state = request.scope["state"]
     if "service" not in state:
         state["service"] = await _service(request, parts)
@@ -168,7 +170,9 @@ async def _service(request: Request, parts: Services) -> ServiceCaller:
     if component not in ("worker", "wrapper"):
         raise InvalidComponent("X-Component must be worker or wrapper.")
     if component != caller.component:
-        raise PermissionDenied(f"This token is a {caller.component}'s.")
+        raise PermissionDenied(
+            f"X-Component is {component}, but the token is a {caller.component}'s."
+        )
     return caller
 
 
@@ -176,11 +180,11 @@ Service = Annotated[ServiceCaller, Depends(service)]
 
 
 async def process_of(request: Request, token: str, parts: Services) -> ServiceCaller:
-    """Which process of ours shows this token."""
+    """The worker or graph server that this token authenticates."""
     attempt = LoginAttempt(request, parts, token)
     for tokens in parts.services:
-        if found := await tokens.who(token):
+        if process := await tokens.who(token):
             attempt.succeeded()
-            return found
+            return process
     attempt.failed()
-    raise InvalidToken("This is not a service token.")
+    raise InvalidToken("Unknown service token.")

@@ -1,4 +1,4 @@
-"""The session cookie of a browser, and which of its requests may use it."""
+"""The session cookie, and the same-origin check of requests that use it."""
 
 from __future__ import annotations
 
@@ -14,17 +14,16 @@ READS = frozenset({"GET", "HEAD"})
 
 
 def cookie_name(request: Request) -> str:
-    """With our port: browsers send the cookies of a host to all its ports, and two homes are two
-    ports."""
+    """Includes our port: browsers send a host's cookies to all of its ports, and each control plane
+    on a machine has its own port."""
     server = request.scope.get("server")
     return f"penstock_session_{server[1] if server else 0}"
 
 
 def check_same_origin(request: Request) -> None:
-    """SameSite keeps other sites away, and other ports of this host are the same site.
+    """SameSite excludes other sites, but other ports of this host count as the same site.
 
-    A write must come from a page of ours. A read may also be a page that is opened, by its address
-    or a link.
+    A write must come from one of our pages. A read may also be a navigation to a page.
     """
     headers = request.headers
     site = headers.get("sec-fetch-site")
@@ -39,6 +38,7 @@ def check_same_origin(request: Request) -> None:
 
 def _other_page() -> PermissionDenied:
     return PermissionDenied(
-        "This request comes from another page; a session works on pages of this control plane only.",
+        "This request comes from another origin; a session is valid on this control plane's pages"
+        " only.",
         hint="Programs send Authorization: Bearer <token>.",
     )

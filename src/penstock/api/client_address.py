@@ -1,4 +1,4 @@
-"""The address of a caller: of the connection, or the one that a trusted proxy names."""
+"""The IP address of a caller: the peer's, or the one that a trusted proxy reports."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ Address: TypeAlias = IPv4Address | IPv6Address
 
 
 def peer_address(scope: Scope) -> Address | None:
-    """Of the other end of the connection; None on a Unix socket."""
+    """The address of the connection's peer; None on a Unix socket."""
     client = scope.get("client")
     return None if client is None else parse(client[0])
 
 
 def client_address(scope: Scope, proxies: Sequence[Network]) -> Address | None:
-    """The last address of X-Forwarded-For that is no trusted proxy, when a trusted proxy sent it;
-    else the peer's.
+    """The last address in X-Forwarded-For that is not a trusted proxy, if a trusted proxy sent the
+    request; else the peer's.
 
-    Entries before it were written by whoever is behind it, and may say anything.
+    Earlier entries were written by untrusted callers and may be forged.
     """
     address = peer_address(scope)
     entries = _forwarded_for(scope) if is_in(proxies, address) else []

@@ -1,9 +1,7 @@
-"""What people show: a key of ours, a token of their identity provider, or a name that a trusted
-proxy vouches for.
+"""Authenticators for users: API keys, identity provider tokens, and trusted proxy headers.
 
-Whoever vouches, the role is the one of the users table. A provider's claim and a proxy's header can
-lower it, and neither can raise it; only of somebody who comes for the first time does the provider
-say what they begin with.
+The role always comes from the users table. A provider's claim or a proxy's header can lower it and
+cannot raise it; only on a user's first login does the provider's claim set the initial role.
 """
 
 from __future__ import annotations
@@ -60,16 +58,17 @@ class TokenHolders:
         if claims is None:
             return None
         first = claims.role or Role.ANALYST
-        user = await _known(self._users, claims.username, first, claims.email, claims.display_name)
+        user = await _active_user(
+            self._users, claims.username, first, claims.email, claims.display_name
+        )
         role = user.role if claims.role is None else min(user.role, claims.role)
         return Identity(username=user.username, role=role, via="oidc")
 
 
 class TrustedHeaders:
-    """`X-Username`, and `X-User-Role` to be less than one is, from the proxy that the settings
-    name.
+    """Authenticates by `X-Username` from a trusted proxy; `X-User-Role` can lower the role.
 
-    The proxy is told from others by its address, by a secret that it sends, or by both.
+    The proxy is identified by its address, by a shared secret, or by both.
     """
 
     def __init__(
@@ -88,7 +87,7 @@ class TrustedHeaders:
         username = _only(request, "x-username")
         if username is None or not self.trusts(request):
             return None
-        user = await _known(self._users, username, Role.ANALYST, None, None)
+        user = await _active_user(self._users, username, Role.ANALYST, None, None)
         return Identity(username=user.username, role=user.role, via="trusted_header")
 
     def lowered(self, request: Request, identity: Identity) -> Identity:
@@ -110,7 +109,7 @@ class TrustedHeaders:
         return secret is not None and same(secret, self._secret)
 
 
-async def _known(
+async def _active_user(
     users: Users, username: str, role: Role, email: str | None, display_name: str | None
 ) -> User:
     try:
@@ -126,13 +125,13 @@ async def _known(
 
 def _deactivated(username: str) -> InvalidToken:
     return InvalidToken(
-        f"The account {username} is deactivated.", hint="Ask an admin to activate it again."
+        f"The account {username} is deactivated.", hint="Ask an admin to reactivate it."
     )
 
 
 def _only(request: Request, name: str) -> str | None:
-    """A header that is there twice was not written by the proxy alone."""
+    """The header's only value: a header sent twice did not come from the proxy alone."""
     values: Sequence[str] = request.headers.getlist(name)
     if len(values) > 1:
-        raise InvalidToken(f"{name} is there {len(values)} times.")
+        raise InvalidToken(f"The header {name} was sent {len(values)} times.")
     return values[0] if values else None

@@ -1,10 +1,8 @@
-"""The short path for what is asked thousands of times a second: the verbs of workers, queries to
-graph servers, new jobs and lists of jobs.
+"""A fast path for hot requests: worker verbs, graph queries, enqueueing jobs and listing jobs.
 
-A request that is regular is answered here with the same functions that its route calls, without
-the framework's own work for each request. Whatever is irregular in any way (another method, a
-body that does not fit, a header that is there twice) takes the ordinary way through the route,
-which is there in any case: descriptions, checks and refusals are its alone.
+It calls the same functions as the routes, without the framework's overhead per request. Any
+irregular request (another method, an invalid body, a repeated header) falls through to the route,
+which alone has the API description, the validation and the error responses.
 """
 
 from __future__ import annotations
@@ -102,7 +100,7 @@ async def _verb(request: Request, parts: Services) -> Response | None:
 
 
 async def _body(request: Request, form: type[BodyT]) -> BodyT | None:
-    """None for one that comes in pieces or does not fit."""
+    """None when the body is chunked or invalid."""
     message = await request.receive()
     if message["type"] != "http.request" or message.get("more_body", False):
         return None
@@ -126,7 +124,7 @@ _VERBS: Mapping[str, tuple[type[Body], Callable[..., Awaitable[Response]]]] = {
     "/api/internal/jobs/finish": (FinishBody, _finish),
     "/api/internal/jobs/renew": (HeartbeatBody, _renew),
 }
-"""What workers do all the time, with what each takes."""
+"""Path of each hot worker verb: its body and its handler."""
 
 
 async def _list_jobs(request: Request, parts: Services) -> Response | None:
@@ -164,7 +162,7 @@ async def _proxy(request: Request, parts: Services) -> Response | None:
 
 
 async def _granted(request: Request, parts: Services, row: str) -> Grant | None:
-    """None for whom the route refuses."""
+    """None when the route must refuse the caller."""
     if _bearer(request) is None:
         return None
     identity = await identify(request, parts)

@@ -1,5 +1,5 @@
-"""Who may change what belongs to somebody else: admins, operators, and those with whom it is shared
-to edit."""
+"""Edit permission on resources of other users: for admins, operators, and users with an `edit`
+share."""
 
 from penstock.accounts.shares import Resource
 from penstock.api.permissions import Grant
@@ -23,11 +23,12 @@ def recipe_resource(recipe: Kept) -> Resource:
 
 
 async def check_edit(resource: Resource, people: People | None, grant: Grant) -> None:
-    """Refuses whoever is not the owner, of a lesser role than admin, and was not given the role
-    edit."""
+    """Raises PermissionDenied unless the caller is the owner, an admin, an operator, or has an
+    `edit` share."""
     if grant.may(resource.owner):
         return
     if people is None or await people.shares.role(resource, grant.username) != "edit":
         raise PermissionDenied(
-            f"This belongs to {resource.owner}; others need the role admin or ops, or a share with the role edit."
+            f"This belongs to {resource.owner}; others need the role admin or ops, or a share with"
+            " the role edit."
         )

@@ -1,5 +1,4 @@
-"""The envelope of every answer under /api: one object is `{"data": …}`, a list has a `meta` beside
-it."""
+"""The envelope of responses under /api: `{"data": …}`, and for lists a `meta` beside it."""
 
 from typing import Any, Generic, TypeVar
 
@@ -30,7 +29,7 @@ class Listing(BaseModel, Generic[T]):
 
 
 class Reply(Response):
-    """JSON straight from the kernel's values, for answers that are made a thousand times a second."""
+    """A JSON response without model validation, for hot routes."""
 
     media_type = "application/json"
 
@@ -39,5 +38,5 @@ class Reply(Response):
 
 
 def request_id(request: Request) -> str:
-    found: str = request.scope["state"]["request_id"]
-    return found
+    value: str = request.scope["state"]["request_id"]
+    return value

@@ -1,4 +1,4 @@
-"""Whatever goes wrong is answered in one envelope, and nothing of our insides is in it."""
+"""Error responses: one envelope for all errors, without internal details."""
 
 import re
 from typing import Any
@@ -31,18 +31,16 @@ _MOST_FIELDS = 20
 
 
 class MethodNotAllowed(PenstockError):
-    """The path is there, but not with this method."""
+    """The path exists, but does not support this method."""
 
     code = "METHOD_NOT_ALLOWED"
     status = 405
 
 
 class ErrorDetail(BaseModel):
-    code: str = Field(description="What a program looks at.")
-    message: str = Field(description="What a person reads.")
-    details: dict[str, Any] = Field(
-        description="The facts, and under `hint` the next thing to try."
-    )
+    code: str = Field(description="A stable code, for programs.")
+    message: str = Field(description="A message, for people.")
+    details: dict[str, Any] = Field(description="Facts, and under `hint` what to do next.")
 
 
 class ErrorMeta(BaseModel):
@@ -55,7 +53,7 @@ class ErrorBody(BaseModel):
 
 
 def declare(*kinds: type[PenstockError]) -> dict[int | str, dict[str, Any]]:
-    """The errors that an operation may answer with, for its description."""
+    """The error responses of an operation, for its OpenAPI description."""
     declared: dict[int | str, dict[str, Any]] = {}
     for kind in kinds:
         entry = declared.setdefault(
@@ -87,8 +85,8 @@ INTERNAL = (*PUBLIC, InvalidComponent, PayloadTooLarge)
 
 def envelope(error: PenstockError, request_id: str) -> dict[str, Any]:
     hint = {} if error.hint is None else {"hint": error.hint}
-    said = {"code": error.code, "message": error.message, "details": error.details | hint}
-    return {"error": said, "meta": {"request_id": request_id}}
+    body = {"code": error.code, "message": error.message, "details": error.details | hint}
+    return {"error": body, "meta": {"request_id": request_id}}
 
 
 def reply(error: PenstockError, request_id: str) -> Reply:
@@ -120,7 +118,7 @@ def install(app: FastAPI) -> None:
 
 
 def refusal(error: HTTPException, request: Request) -> Reply:
-    """What the framework raises, in our envelope."""
+    """An error of the framework, in our envelope."""
     answer = reply(_translated(error, request), request_id(request))
     if answer.status_code == MethodNotAllowed.status:
         answer.headers["Allow"] = ", ".join(_methods(request))
@@ -128,7 +126,7 @@ def refusal(error: HTTPException, request: Request) -> Reply:
 
 
 def _invalid(error: RequestValidationError) -> InvalidInput:
-    """Names the fields, and never repeats what was sent: it may be large, or a secret."""
+    """Names the invalid fields and never echoes their values, which may be large or secret."""
     errors = error.errors()
     fields = [{"field": _path(e["loc"]), "problem": _problem(e)} for e in errors[:_MOST_FIELDS]]
     first = fields[0]
@@ -149,8 +147,8 @@ def _path(loc: tuple[int | str, ...]) -> str:
 
 
 def _methods(request: Request) -> list[str]:
-    """What is possible here; the framework names the methods of the first route only. A path that
-    is written out says more than one with a place for any name.
+    """The methods allowed on this path, of all routes; the framework reports only the first one's.
+    The routes with the fewest path parameters win.
     """
     here = [
         route
@@ -172,11 +170,11 @@ def _translated(error: HTTPException, request: Request) -> PenstockError:
     match error.status_code:
         case 404:
             return NotFound(
-                f"There is no {request.url.path[:200]} here.",
-                hint="GET /api/openapi.json lists what is.",
+                f"There is no path {request.url.path[:200]}.",
+                hint="GET /api/openapi.json lists all paths.",
             )
         case 405:
-            return MethodNotAllowed(f"{request.method} is not possible here.")
+            return MethodNotAllowed(f"This path does not support {request.method}.")
         case 413:
             return PayloadTooLarge(str(error.detail))
         case 422:

@@ -1,5 +1,5 @@
-"""An example of an answer, made of the examples of its fields; where a field has none, of its type
-and its name."""
+"""Example responses for the OpenAPI description, built from the fields' examples, or else from
+their types and names."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PLAIN = {"integer": 1, "number": 1.0, "boolean": True, "null": None}
 
 
 class Examples:
-    """Of a description's own schemas."""
+    """Builds examples from the schemas of one OpenAPI description."""
 
     def __init__(self, schemas: Mapping[str, Any]) -> None:
         self._schemas = schemas
@@ -27,7 +27,7 @@ class Examples:
     def of(
         self, node: Mapping[str, Any], name: str = "text", within: frozenset[str] = frozenset()
     ) -> Any:
-        """`within` are the schemas that the node is a part of; one that holds itself ends there."""
+        """`within` are the enclosing schemas: recursion ends at a schema that contains itself."""
         if "examples" in node:
             return node["examples"][0]
         if "const" in node:
@@ -47,17 +47,17 @@ class Examples:
     def _chosen(
         self, choices: Sequence[Mapping[str, Any]], name: str, within: frozenset[str]
     ) -> Any:
-        """The first that is not null; a text that may be missing, and has no example, is missing."""
-        first = next((each for each in choices if each.get("type") != "null"), choices[0])
-        told = self.of(first, name, within)
-        return None if told == name and {"type": "null"} in choices else told
+        """The first choice that is not null; an optional text without an example is null."""
+        first = next((choice for choice in choices if choice.get("type") != "null"), choices[0])
+        example = self.of(first, name, within)
+        return None if example == name and {"type": "null"} in choices else example
 
     def _typed(self, node: Mapping[str, Any], name: str, within: frozenset[str]) -> Any:
         match node.get("type"):
             case "object" if "properties" in node:
                 return {
-                    field: self.of(each, field, within)
-                    for field, each in node["properties"].items()
+                    field: self.of(field_schema, field, within)
+                    for field, field_schema in node["properties"].items()
                 }
             case "array":
                 return [self.of(node["items"], name, within)] if node.get("items") else []

@@ -1,5 +1,4 @@
-"""Is it alive, can it work, and how does it stand: for orchestrators and scrapers, without envelope
-or credential."""
+"""Liveness, readiness and Prometheus metrics, without envelope or credentials."""
 
 import asyncio
 import time
@@ -34,7 +33,8 @@ class Health(BaseModel):
 class Readiness(Health):
     draining: bool
     failing: dict[str, str] = Field(
-        description="Background tasks that fail at present, with their errors; requests are served meanwhile.",
+        description="Background tasks that fail at present, with their errors;"
+        " requests are still served.",
         examples=[
             {"notification listener": "InvalidPasswordError: password authentication failed"}
         ],
@@ -42,8 +42,8 @@ class Readiness(Health):
 
 
 class QueueGauges:
-    """Looked up at most once a second, however many scrapers ask; without a database the gauges
-    stand still."""
+    """Queue gauges, refreshed at most once a second; they keep their values while the database is
+    unreachable."""
 
     def __init__(self, parts: Services) -> None:
         self._parts = parts
@@ -63,7 +63,7 @@ class QueueGauges:
             self._looked_at = time.monotonic()
 
     async def _look(self) -> bool:
-        """Whether the database answers; a count that takes too long says nothing about that."""
+        """Whether the database is reachable; a slow count does not make it unreachable."""
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 await self._parts.store.control()
@@ -94,14 +94,14 @@ async def health() -> Health:
 
 @router.get("/ready", summary="Can it work?", responses=declare(Unavailable, DatabaseUnavailable))
 async def ready(parts: ServicesDep) -> Readiness:
-    """Really asks the database."""
+    """Queries the database."""
     try:
         async with asyncio.timeout(ANSWER_SECONDS):
             control = await parts.store.control()
     except TimeoutError:
-        raise DatabaseUnavailable("The database does not answer.") from None
+        raise DatabaseUnavailable("The database is unreachable.") from None
     failing = parts.store.metrics.background.failing | {
-        f"{loop.name} loop": "Its last pass failed; the log says why."
+        f"{loop.name} loop": "The last pass failed; see the log."
         for loop in parts.loops
         if loop.last_status == "failed"
     }
@@ -114,7 +114,7 @@ async def ready(parts: ServicesDep) -> Readiness:
 async def metrics(
     request: Request, parts: ServicesDep, gauges: Annotated[QueueGauges, Depends(_gauges)]
 ) -> Response:
-    """Of all processes, where one port has several."""
+    """Summed over all processes that share the port."""
     await gauges.refresh()
     siblings: Siblings | None = request.app.state.siblings
     text = generate_latest(parts.registry) if siblings is None else await siblings.metrics()

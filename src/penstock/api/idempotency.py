@@ -1,8 +1,7 @@
-"""`Idempotency-Key` on any write of the public API: the first answer is given again, and nothing is
-done twice.
+"""`Idempotency-Key` on writes of the public API: a repetition gets the stored first response.
 
-A key belongs to its caller, method and path. What says that nothing was done (a refusal of the
-credential, a wish to try later, an error of ours) is not kept, so the same key can be tried again.
+A key belongs to its caller, method and path. Responses that mean that nothing was done (401, 403,
+429, server errors …) are not stored, so the same key can be tried again.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING
 from starlette.responses import Response
 
 from penstock.accounts.idempotency import MAX_KEY, Answer
-from penstock.accounts.idempotency import Request as Asked
+from penstock.accounts.idempotency import Request as KeyedRequest
 from penstock.api import permissions
 from penstock.api.auth import identify
 from penstock.api.envelope import request_id
@@ -29,10 +28,10 @@ if TYPE_CHECKING:
 
 HEADER = "idempotency-key"
 OTHER_PROTOCOLS = ("/api/internal/", "/api/iceberg/")
-"""Here a write is safe to repeat by other means: a fence, or the catalog's own conditions."""
+"""Writes here are safe to repeat by other means: a fence, or the Iceberg commit requirements."""
 WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
-_KEPT_HEADERS = ("content-type", "etag", "location")
-_NOT_KEPT = frozenset({401, 403, 408, 413, 425, 429})
+_STORED_HEADERS = ("content-type", "etag", "location")
+_NOT_STORED = frozenset({401, 403, 408, 413, 425, 429})
 _KEY = re.compile(rf"[!-~]{{1,{MAX_KEY}}}")
 
 
@@ -49,30 +48,30 @@ async def once(request: Request, handle: Callable[[Request], Awaitable[Response]
     if parts.people is None:
         return await handle(request)
     answers = parts.people.answers
-    asked = await _asked(request, parts)
-    begun = await answers.begin(asked)
+    keyed = await _keyed_request(request, parts)
+    begun = await answers.begin(keyed)
     if isinstance(begun, Answer):
-        await _check_may_still(request, parts)
-        return _again(begun)
-    kept = False
+        await _check_still_permitted(request, parts)
+        return _replay(begun)
+    stored = False
     try:
         answer = await _answer(request, handle)
-        if kept := _says_what_was_done(answer):
-            await answers.keep(asked, begun, _to_keep(answer))
+        if stored := _is_final(answer):
+            await answers.store(keyed, begun, _to_store(answer))
     finally:
-        if not kept:
-            await answers.forget(asked, begun)
+        if not stored:
+            await answers.release(keyed, begun)
     return answer
 
 
-async def _asked(request: Request, parts: Services) -> Asked:
+async def _keyed_request(request: Request, parts: Services) -> KeyedRequest:
     keys = request.headers.getlist(HEADER)
     if len(keys) != 1 or not _KEY.fullmatch(keys[0]):
         raise InvalidInput(f"Idempotency-Key: one key of 1-{MAX_KEY} visible ASCII characters.")
     _check_length(request, parts.max_body_bytes)
     identity = await identify(request, parts)
     path = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-    return Asked(
+    return KeyedRequest(
         username=identity.username,
         role=identity.role,
         method=request.method,
@@ -82,19 +81,19 @@ async def _asked(request: Request, parts: Services) -> Asked:
     )
 
 
-async def _check_may_still(request: Request, parts: Services) -> None:
-    """A stored answer is for whom the route lets in now."""
+async def _check_still_permitted(request: Request, parts: Services) -> None:
+    """The caller may have lost access to the route since the response was stored."""
     if permissions.row(request).kind == "role":
         await permissions.permit(request, await identify(request, parts))
 
 
 def _check_length(request: Request, most: int) -> None:
-    """The body is held in memory to be told from others; a file that is uploaded is not."""
+    """The body is read into memory to be compared, so large uploads cannot have a key."""
     if "transfer-encoding" in request.headers:
-        raise InvalidInput("With an Idempotency-Key the body's length must be said beforehand.")
+        raise InvalidInput("A request with an Idempotency-Key needs a Content-Length.")
     if int(request.headers.get("content-length", "0")) > most:
         raise PayloadTooLarge(
-            f"With an Idempotency-Key at most {most:,} bytes are taken.", limit=most
+            f"A request with an Idempotency-Key may have at most {most:,} bytes.", limit=most
         )
 
 
@@ -105,18 +104,18 @@ async def _answer(request: Request, handle: Callable[[Request], Awaitable[Respon
         return reply(e, request_id(request))
 
 
-def _says_what_was_done(answer: Response) -> bool:
-    return answer.status_code < 500 and answer.status_code not in _NOT_KEPT
+def _is_final(answer: Response) -> bool:
+    return answer.status_code < 500 and answer.status_code not in _NOT_STORED
 
 
-def _to_keep(answer: Response) -> Answer | None:
+def _to_store(answer: Response) -> Answer | None:
     if answer.headers.get("cache-control") == "no-store":
         return None
-    headers = {name: answer.headers[name] for name in _KEPT_HEADERS if name in answer.headers}
+    headers = {name: answer.headers[name] for name in _STORED_HEADERS if name in answer.headers}
     return Answer(status=answer.status_code, headers=headers, body=bytes(answer.body))
 
 
-def _again(answer: Answer) -> Response:
+def _replay(answer: Answer) -> Response:
     return Response(
         answer.body,
         status_code=answer.status,

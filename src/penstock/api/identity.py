@@ -1,4 +1,4 @@
-"""Who somebody is, and the ways to find out."""
+"""The identity of a caller, and the authenticators that establish it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Identity:
     username: str
     role: Role
     via: str
-    """What vouched for it, for the audit: operator_token, api_key, oidc …"""
+    """How the caller authenticated, for the audit: operator_token, api_key, oidc …"""
 
     @property
     def actor(self) -> Actor:
@@ -44,12 +44,12 @@ class Authenticator(Protocol):
     """One kind of credential."""
 
     async def identify(self, token: str) -> Identity | None:
-        """Whose token this is; None when it is not of this kind, or not valid."""
+        """The token's identity; None when it is not of this kind, or not valid."""
         ...
 
 
 class OperatorToken:
-    """The operator's token; it carries the role ops."""
+    """Authenticates the operator's token, with the role ops."""
 
     def __init__(self, token: SecretStr | Callable[[], SecretStr]) -> None:
         self._token = token
@@ -65,8 +65,7 @@ class OperatorToken:
 
 
 class SecretFile:
-    """A file with one secret, read again when it was replaced; without the file the secret is
-    empty."""
+    """A secret in a file, reread when the file changes; empty when there is no file."""
 
     def __init__(self, file: Path) -> None:
         self._file = file

@@ -1,8 +1,7 @@
-"""Requests of programs of this machine only: what came through a proxy, or under another name, is
-refused.
+"""Middleware that accepts only requests from this machine, not through a proxy or another hostname.
 
-A proxy makes requests of anybody look local, and a web page whose own name points at this machine
-sends that name.
+A proxy makes remote requests look local, and DNS rebinding lets a web page reach this machine under
+its own hostname.
 """
 
 from __future__ import annotations
@@ -79,18 +78,18 @@ def _refusal(request: Request) -> PermissionDenied | None:
         plain = name.replace("_", "-")
         if plain in PROXY_HEADERS or plain.startswith(PROXY_PREFIXES):
             return PermissionDenied(
-                f"This control plane takes requests of its own machine only, and the header {plain[:80]} shows that"
-                " this one came through a proxy.",
+                "This control plane accepts requests from its own machine only, and the header"
+                f" {plain[:80]} shows that this one came through a proxy.",
                 hint=_HINT,
             )
     address = peer_address(request.scope)
     if address is not None and not address.is_loopback:
         return PermissionDenied(
-            "This control plane takes requests of its own machine only.", hint=_HINT
+            "This control plane accepts requests from its own machine only.", hint=_HINT
         )
     if not _is_own_name(request.headers.getlist("host")):
         return PermissionDenied(
-            "This control plane takes requests under the names localhost and 127.0.0.1 only.",
+            "This control plane accepts only localhost and 127.0.0.1 as the Host.",
             hint=_HINT,
         )
     return None

@@ -1,7 +1,7 @@
-"""One-time login links: how a browser on the operator's machine signs in.
+"""Browser login with one-time links.
 
-Whoever has the operator token asks for a link, and a browser opens it. None of this is in the API's
-description: it is between the command line and browsers.
+`penstock login` requests a link with the operator token, and a browser opens it. These routes are
+not in the OpenAPI description.
 """
 
 from fastapi import APIRouter, Request, Response
@@ -32,7 +32,7 @@ PAGE = """<!doctype html>
 
 
 class Link(BaseModel):
-    path: str = Field(description="To be opened once, below the address of the control plane.")
+    path: str = Field(description="Relative to the control plane's URL; works once.")
     expires_at: str
 
 
@@ -42,7 +42,7 @@ async def create_link(
 ) -> Data[Link]:
     identity = await identify(request, parts)
     if identity.via != OPERATOR_TOKEN:
-        raise PermissionDenied("Login links are made with the operator token.")
+        raise PermissionDenied("Creating a login link needs the operator token.")
     link = await _sessions(people).create_link()
     response.headers["Cache-Control"] = "no-store"
     path = f"/login?token={link.token}"
@@ -51,11 +51,11 @@ async def create_link(
 
 @router.get("/login")
 async def open_link(request: Request, parts: ServicesDep, people: HasPeople) -> Response:
-    """A page, and the cookie that the next requests of this browser sign in with."""
+    """A page, and the session cookie."""
     token = request.query_params.get("token", "")
     if not 0 < len(token) <= MAX_SECRET:
         raise AuthenticationRequired(
-            "A login link has a token.", hint="Print a link: penstock login"
+            "This login link has no token.", hint="Print a link: penstock login"
         )
     attempt = LoginAttempt(request, parts, token)
     sessions = _sessions(people)
@@ -92,5 +92,5 @@ async def logout(request: Request, people: HasPeople) -> Response:
 
 def _sessions(people: People) -> BrowserSessions:
     if people.sessions is None:
-        raise NotFound("This control plane has no operator token, so nobody can make login links.")
+        raise NotFound("This control plane has no operator token, so it has no login links.")
     return people.sessions

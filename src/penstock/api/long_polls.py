@@ -1,11 +1,11 @@
-"""Long polls: a caller who waits is on a line, and the line is hung up when they leave or when the
-server goes down.
+"""Long polls: each waiting request has a handle, closed when its caller disconnects or the server
+stops.
 
-A claim must not be made for a caller who is gone. While they wait we watch their connection: once
-it is cut, the line is dead, the waiting ends and no claim is begun. A claim that was under way at
-that moment is handed back, uncounted, after a last look at the connection. What remains is a caller
-who vanishes after that look, or without closing the connection (a machine that lost its power):
-their claim lapses with its lease, and the reaper requeues it.
+No job may be claimed for a caller who is gone. While a request waits we watch its connection: when
+it closes, the wait ends and no claim begins. A claim that was already running is released without
+counting an attempt, after a last check of the connection. A caller who vanishes after that check,
+or without closing the connection (a power failure), loses the claim when its lease expires, and
+the reaper requeues the job.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Polls:
         self._closed = False
 
     def close(self) -> None:
-        """End every long poll now, with nothing, and let none begin."""
+        """End every long poll now, with an empty result, and refuse new ones."""
         self._closed = True
         for line in self._lines:
             line.hang_up()
@@ -41,7 +41,7 @@ class Polls:
     async def line(
         self, request: Request, *, worker: str = "", session: UUID | None = None
     ) -> AsyncIterator[Line]:
-        """With the session of a worker, which counts as present while it waits."""
+        """A handle for one request; a worker that gives its session counts as present meanwhile."""
         line = Line()
         if self._closed:
             line.hang_up()

@@ -1,5 +1,4 @@
-"""What the API says of itself: the routes' own words, and what holds for all of them and stands in
-none."""
+"""The OpenAPI description: the routes, plus parameters, errors and examples common to all."""
 
 from __future__ import annotations
 
@@ -17,7 +16,8 @@ _KEY = {
     "name": "Idempotency-Key",
     "in": "header",
     "required": False,
-    "description": "The same key and body within 24 hours get the first answer; another body is 409.",
+    "description": "The same key and body within 24 hours replay the first response;"
+    " another body is 409.",
     "schema": {"type": "string", "minLength": 1, "maxLength": MAX_KEY, "pattern": r"^[!-~]+$"},
     "example": "0d0e1c5e-6b0f-4f43-9d6f-6a3f5d0a9a11",
 }
@@ -58,5 +58,5 @@ def _declare(operation: dict[str, Any], kind: type[PenstockError]) -> None:
         "schema": {"$ref": "#/components/schemas/ErrorBody"},
         **entry["content"]["application/json"],
     }
-    said = {"description": entry["description"], "content": {"application/json": content}}
-    operation["responses"].setdefault(str(status), said)
+    response = {"description": entry["description"], "content": {"application/json": content}}
+    operation["responses"].setdefault(str(status), response)

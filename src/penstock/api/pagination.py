@@ -1,5 +1,4 @@
-"""Pages: `offset`, `limit` (a larger one is clamped), `sort_by`, `sort_order`. An unknown parameter
-is refused.
+"""Pagination: `offset`, `limit` (clamped), `sort_by`, `sort_order`. Unknown parameters are refused.
 
 class JobQuery(Page):
     sort_by: Literal["created_at", "id"] = "created_at"
@@ -34,12 +33,12 @@ Limit = Annotated[int, Field(ge=1, description=f"At most {MAX_LIMIT}."), AfterVa
 def _iso(text: object) -> object:
     """Pydantic would take a bare number for a Unix time."""
     if not isinstance(text, str) or "-" not in text[1:]:
-        raise ValueError("not an ISO 8601 moment")
+        raise ValueError("not an ISO 8601 time")
     return text
 
 
 def _in_utc(moment: datetime) -> datetime:
-    """A moment without a zone is in UTC; one that no calendar of ours holds is refused."""
+    """A time without a zone is in UTC; one that Python cannot represent is refused."""
     if moment.tzinfo is None:
         return moment.replace(tzinfo=UTC)
     try:
@@ -67,13 +66,13 @@ class Page(BaseModel):
     def ascending(self) -> bool:
         return self.sort_order == "asc"
 
-    def of(self, found: Sequence[T], total: int | Count, request: Request) -> Listing[T]:
-        """The envelope of a page that was already cut."""
+    def of(self, page: Sequence[T], total: int | Count, request: Request) -> Listing[T]:
+        """The envelope of one page of rows."""
         counted = Count(value=total, estimated=False) if isinstance(total, int) else total
-        return Listing(data=list(found), meta=Meta(**self._meta(counted, request)))
+        return Listing(data=list(page), meta=Meta(**self._meta(counted, request)))
 
     def reply(self, page: Sequence[Json], total: Count, request: Request) -> Reply:
-        """The same of documents that are as the answer's model has them; nothing checks them again."""
+        """The same for documents that already match the response model; they are not validated."""
         return Reply({"data": page, "meta": self._meta(total, request)})
 
     def _meta(self, total: Count, request: Request) -> dict[str, Any]:
@@ -85,6 +84,6 @@ class Page(BaseModel):
             "request_id": request_id(request),
         }
 
-    def cut(self, found: Sequence[T], request: Request) -> Listing[T]:
-        """A page of a list that is short enough to be read whole."""
-        return self.of(found[self.offset : self.offset + self.limit], len(found), request)
+    def cut(self, rows: Sequence[T], request: Request) -> Listing[T]:
+        """One page of a complete list."""
+        return self.of(rows[self.offset : self.offset + self.limit], len(rows), request)

@@ -1,14 +1,14 @@
-"""Who may do what: one row a route, and a route without a row is not served.
+"""The permission matrix: one row per route; a route without a row is not served.
 
-A right is `no`, `own` (what the caller owns) or `any`. A route takes `grant: Permit` and thereby
-lets in whom its row lets in; where the right may be `own`, it says whose thing it is about:
-`grant.over(mapping.owner_username)`. `own` is also what its owner shared with the caller, on routes
-that ask for it: data sources, mappings and recipes. `any` lets in to see; who may run something on
-a data source that is not theirs is asked at the source.
+A right is `no`, `own` (resources that the caller owns) or `any`. A route that takes `grant: Permit`
+enforces its row; where the right may be `own`, it checks the owner with
+`grant.over(mapping.owner_username)`. On data sources, mappings and recipes `own` includes what the
+owner shared with the caller, where the route checks that. `any` allows reading; the right to run
+something on another user's data source is checked at the source.
 
-Rows that are not about roles: `OPEN` needs no credential; `WORKER` and `WRAPPER` are of the
-internal API, the first for workers, the second for the graph server of the instance that its path
-names (and for workers, who may do that too).
+Rows without roles: `OPEN` needs no credentials; `WORKER` and `WRAPPER` belong to the internal API,
+the first for workers, the second for the graph server of the instance in the path (and for
+workers).
 """
 
 from collections.abc import Iterable, Mapping
@@ -64,7 +64,7 @@ MATRIX: Mapping[str, Row] = {
     "GET /health": OPEN,
     "GET /ready": OPEN,
     "GET /metrics": OPEN,
-    # users: a key can do what its owner may, so nobody makes one for somebody above them
+    # users: a key has its owner's rights, so nobody can create one for a higher role
     "GET /api/users": ADMINS,
     "POST /api/users": ADMINS,
     "POST /api/users/bootstrap": OPEN,  # for the operator, and only while there are no users
@@ -289,7 +289,7 @@ MATRIX: Mapping[str, Row] = {
     "POST /api/instances/{instance_id}/suspend": OWNER,
     "POST /api/instances/{instance_id}/resume": OWNER,
     "GET /api/mappings/{mapping_id}/instances": EVERYBODY,
-    # graph servers, through the proxy: what a caller may do there is the server's to say
+    # graph servers, through the proxy: the server itself decides what a caller may do
     "GET /wrapper/{slug}/{path}": EVERYBODY,
     "POST /wrapper/{slug}/{path}": EVERYBODY,
     "PUT /wrapper/{slug}/{path}": EVERYBODY,
@@ -339,7 +339,7 @@ class Grant:
 
 
 async def admit(request: Request) -> None:
-    """Refuses whoever may not call the route at all, before anything that they sent is read."""
+    """Refuses callers who may not use the route, before their body is read."""
     match row(request).kind:
         case "open":
             return
@@ -357,7 +357,7 @@ async def permit(request: Request, identity: Caller) -> Grant:
     _check_name(request)
     right = row(request).right(identity.role)
     if right == "no":
-        raise PermissionDenied(f"This is not for the role {identity.role.name.lower()}.")
+        raise PermissionDenied(f"The role {identity.role.name.lower()} may not do this.")
     return Grant(identity=identity, right=right)
 
 
@@ -365,15 +365,15 @@ Permit = Annotated[Grant, Depends(permit)]
 
 
 async def reach(request: Request, caller: Service) -> ServiceCaller:
-    """A process of ours, on a route that is for its kind; a graph server only where the path names
-    its instance."""
+    """Checks a service's access to an internal route; a graph server may access only its own
+    instance."""
     if caller.component not in row(request).components:
-        raise PermissionDenied(f"This is not for a {caller.component}.")
+        raise PermissionDenied(f"A {caller.component} may not do this.")
     if caller.component == "wrapper" and request.path_params.get("instance_id") not in (
         caller.instance_id,
         str(caller.instance_id),
     ):
-        raise PermissionDenied(f"This token reaches only instance {caller.instance_id}.")
+        raise PermissionDenied(f"This token is valid only for instance {caller.instance_id}.")
     return caller
 
 
@@ -382,7 +382,7 @@ Inside = Depends(reach)
 
 
 def _check_name(request: Request) -> None:
-    """A path that is written out for other methods is not a name: there is no user `bootstrap`."""
+    """A literal path of another route is not a parameter value: there is no user `bootstrap`."""
     methods = request.app.state.written_out.get(request.scope["path"])
     if methods is not None and request.method not in methods:
         raise HTTPException(405)
@@ -393,7 +393,7 @@ def row(request: Request) -> Row:
 
 
 def names(routes: Iterable[BaseRoute]) -> dict[str, APIRoute]:
-    """The routes by the name that their row has."""
+    """The routes by the key of their row."""
     served = [route for route in routes if isinstance(route, APIRoute)]
     return {
         f"{method} {route.path_format}": route
@@ -403,29 +403,31 @@ def names(routes: Iterable[BaseRoute]) -> dict[str, APIRoute]:
 
 
 def written_out(routes: Iterable[BaseRoute]) -> dict[str, set[str]]:
-    """Paths without a place for a name, and what can be done there."""
-    found: dict[str, set[str]] = {}
+    """Literal paths (without parameters), and their methods."""
+    methods: dict[str, set[str]] = {}
     for name in names(routes):
         method, path = name.split(" ", 1)
         if "{" not in path:
-            found.setdefault(path, set()).add(method)
-    return found
+            methods.setdefault(path, set()).add(method)
+    return methods
 
 
 def check(routes: Iterable[BaseRoute]) -> None:
-    """Refuses to serve a route that has no row, or one that does not ask what its row says it asks."""
+    """Refuses to serve a route that has no row, or that does not enforce its row."""
     for name, route in names(routes).items():
         row = MATRIX.get(name)
         if row is None:
-            raise Internal(f"{name} has no row in the matrix.", hint="Add it to api/matrix.py.")
-        if not _asks(route.dependant, row):
             raise Internal(
-                f"{name} does not ask for what its row in the matrix says.",
+                f"{name} has no row in the permission matrix.", hint="Add it to api/permissions.py."
+            )
+        if not _enforces(route.dependant, row):
+            raise Internal(
+                f"{name} does not enforce its row in the permission matrix.",
                 hint="Take `grant: Permit`.",
             )
 
 
-def _asks(dependant: Dependant, row: Row) -> bool:
+def _enforces(dependant: Dependant, row: Row) -> bool:
     match row.kind:
         case "role":
             return _depends(dependant, permit)

@@ -1,12 +1,11 @@
-"""Several control planes on one port: `penstock serve --processes N`.
+"""Supervisor of several control plane processes on one port: `penstock serve --processes N`.
 
-The supervisor opens a listening socket for each process and keeps them all; the kernel spreads
-connections over them. So a process that dies takes down the requests it was answering and nothing
-else: whoever connects to its socket meanwhile waits until it is there again. The database, when
-it is our own, is the supervisor's.
+The supervisor opens a listening socket for each process and keeps them open; the kernel balances
+connections over them. When a process dies, only its requests in progress are lost: new connections
+wait in its socket until it is restarted. The supervisor also runs the embedded database.
 
-SIGTERM and SIGINT are passed on, and the supervisor ends when the last process has. When the
-supervisor is killed its processes get SIGTERM, however it went.
+SIGTERM and SIGINT are forwarded, and the supervisor exits after the last process. When the
+supervisor dies, even by SIGKILL, its processes get SIGTERM.
 """
 
 from __future__ import annotations
@@ -39,21 +38,21 @@ if TYPE_CHECKING:
 log = logging.get(__name__)
 RESTART_SECONDS = (0.1, 0.5, 1, 2, 5, 10)
 STEADY_SECONDS = 60.0
-"""One that ran for so long is started again at once."""
+"""A process that ran this long is restarted without backoff."""
 _ORDERLY = frozenset({0, -signal.SIGTERM})
-"""One that was still starting knows nothing of signals yet, and has nothing to lose."""
+"""Exit codes of a clean stop; a process that was still starting dies by SIGTERM."""
 END_SECONDS = 30.0
-"""Longer than a control plane lets requests under way take."""
+"""Longer than a control plane's grace period for requests in progress."""
 
 
 def serve(settings: Settings, rooms: Sequence[str]) -> int:
-    """Until SIGTERM or SIGINT; the exit code."""
+    """Runs until SIGTERM or SIGINT; returns the exit code."""
     logging.configure(level=settings.log_level, form=settings.log_form, process="supervisor")
     if not hasattr(socket, "SO_REUSEPORT"):
         raise InvalidInput(
-            "This system cannot share a port between processes.", hint="Serve with one."
+            "This system cannot share a port between processes.", hint="Use --processes 1."
         )
-    server_context(settings)  # what is wrong with it is said once, before any process starts
+    server_context(settings)  # fails once here, instead of in every process
     sweep_in_background()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(_serve(settings, rooms))
@@ -80,19 +79,19 @@ async def _serve(settings: Settings, rooms: Sequence[str]) -> int:
 
 
 async def _until(stop: asyncio.Event, processes: Sequence[Supervised]) -> int:
-    """One that cannot begin at all ends the others too: its log says why."""
-    keeping = [asyncio.create_task(each.keep_running()) for each in processes]
+    """A process that fails its first start stops the others too; its log says why."""
+    restarting = [asyncio.create_task(process.keep_running()) for process in processes]
     stopping = asyncio.create_task(stop.wait())
-    await asyncio.wait({stopping, *keeping}, return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait({stopping, *restarting}, return_when=asyncio.FIRST_COMPLETED)
     log.info("control_planes_stopping")
     stopping.cancel()
-    codes = await asyncio.gather(*(each.end() for each in processes))
-    await asyncio.gather(*keeping)
+    codes = await asyncio.gather(*(process.end() for process in processes))
+    await asyncio.gather(*restarting)
     return 0 if stop.is_set() and _ORDERLY.issuperset(codes) else 1
 
 
 def bind_all(host: str, port: int, count: int) -> list[socket.socket]:
-    """One listening socket for each process, at one port, which must be nobody's until now."""
+    """One listening socket per process, all on one port, which must be free."""
     with bind(host, port) as probe:
         address = probe.getsockname()[:2]
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -110,7 +109,7 @@ def bind_all(host: str, port: int, count: int) -> list[socket.socket]:
 
 
 class Supervised:
-    """One process, started again when it dies."""
+    """One control plane process, restarted when it dies."""
 
     def __init__(
         self,
@@ -128,7 +127,7 @@ class Supervised:
         self._stop = asyncio.Event()
 
     async def keep_running(self) -> None:
-        """Until it is ended, or its very first start fails."""
+        """Runs until `end` is called or the first start fails."""
         failures, is_first = 0, True
         while not self._stop.is_set():
             began = asyncio.get_running_loop().time()
@@ -147,7 +146,7 @@ class Supervised:
                 await asyncio.wait_for(self._stop.wait(), pause)
 
     async def end(self) -> int:
-        """Ask it to end, and wait; its exit code."""
+        """Stop the process and return its exit code."""
         self._stop.set()
         if self._process is None:
             return 0
@@ -172,7 +171,7 @@ class Supervised:
 
 
 def _environment(settings: Settings, dsn: str, port: int) -> dict[str, str]:
-    """What each process is told beside what we were: it is one of several, and where all is."""
+    """Our environment plus the settings that all processes share."""
     shared = {
         "PENSTOCK_PROCESSES": "1",
         "PENSTOCK_HOST": settings.host,

@@ -1,10 +1,10 @@
-"""How often a user and an address may call, and how often an address may fail to sign in.
+"""Rate limits on requests per user and per address, and on failed logins per address.
 
-Buckets are in memory and of one process: several processes on a port let several times as much
-through. The internal API has no limit for calls; wrong service tokens count as failed logins.
+Token buckets are in memory, per process: N processes on a port allow N times the rate. The internal
+API has no request limit; wrong service tokens count as failed logins.
 
-After too many failed logins an address is not refused as a whole, because others may be behind it:
-credentials that were right in the last hour go on, and others are refused before they are tried.
+After too many failed logins an address is not blocked entirely, because other users may share it:
+credentials verified in the last hour still work, and others are refused without a check.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ VERIFIED_SECONDS = 3600.0
 MOST_VERIFIED = 20_000
 INTERNAL_API = "/api/internal/"
 IPV6_NETWORK = 64
-"""One customer of a provider has all addresses of such a network."""
+"""A /64 is the usual allocation of one customer."""
 
 
 class RateLimits:
@@ -71,19 +71,19 @@ class RateLimits:
             raise self._limited("user", f"{identity.username} sends too many requests", wait)
 
     def check_address(self, address: Address | None) -> None:
-        """Programs of this machine, and a proxy on it, are behind one address."""
+        """Loopback is exempt: local programs, and a local proxy, share that address."""
         if self._addresses is None or address is None or address.is_loopback:
             return
         if wait := self._addresses.take(_network(address)):
-            raise self._limited("address", f"Too many requests come from {address}", wait)
+            raise self._limited("address", f"Too many requests from {address}", wait)
 
     def check_login(self, address: Address | None, credential: str) -> None:
-        """Before a credential is tried."""
+        """Call this before a credential is verified."""
         if self._failures is None:
             return
         wait = self._failures.wait(_network(address))
         if wait and credential not in self._verified:
-            raise self._limited("login", "Too many wrong credentials came from this address", wait)
+            raise self._limited("login", "Too many failed logins from this address", wait)
 
     def login_failed(self, address: Address | None) -> None:
         if self._failures is not None:
@@ -106,7 +106,7 @@ class RateLimits:
 
 
 class VerifiedCredentials:
-    """Digests of credentials that were right lately; the key is of this process only."""
+    """Digests of recently verified credentials, keyed with a key of this process."""
 
     def __init__(self, ticks: Callable[[], float]) -> None:
         self._ticks = ticks
@@ -128,7 +128,7 @@ class VerifiedCredentials:
 
 
 class AddressLimit:
-    """Refuses requests of an address that sends too many, before anything of them is read."""
+    """Middleware that applies the address limit before a request's body is read."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -146,7 +146,7 @@ class AddressLimit:
 
 
 class LoginAttempt:
-    """One credential of a request, and what comes of it."""
+    """Reports the outcome of verifying one credential to the rate limits."""
 
     def __init__(self, request: Request, parts: Services, credential: str) -> None:
         self._limits = parts.limits

@@ -1,8 +1,8 @@
-"""How a request's body is read: up to a limit, and as strict JSON.
+"""Request bodies: size limits and strict JSON parsing.
 
-Strict means what PostgreSQL and every other reader mean by JSON: no NaN, no Infinity, no half of a
-surrogate pair, no nesting without end; and an integer that does not fit into 64 bits stays one, to
-be refused, not rounded.
+Strict is JSON that PostgreSQL and other readers accept: no NaN, no Infinity, no lone surrogates, no
+unbounded nesting. Integers beyond 64 bits are parsed exactly, so that validation refuses them
+instead of rounding.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from penstock.api.services import Services
 
 OPEN_BODY_BYTES = 64 * 1024
-"""For routes that need no credential."""
+"""For routes that need no credentials."""
 JSON_BODY_BYTES = 1024 * 1024
 LARGE_BODY_BYTES = 8 * 1024 * 1024
 FILE_BYTES = 1024**3
 FEW_BYTES = 64 * 1024
-"""However wrong a body of this size is, its problems are listed within milliseconds."""
+"""Any invalid body of this size is validated within milliseconds."""
 MAX_PROBLEMS = 1000
 _LONG_NUMBER = re.compile(rb"\d{20}")
 
@@ -53,8 +53,8 @@ def parse(body: bytes) -> Any:
 
 
 class StrictRequest(Request):
-    """`shape` is what the body must be; a large body that is far from it is refused before each of
-    its problems is written down."""
+    """A request with strict JSON; a large body with too many errors against `shape` is refused
+    before FastAPI formats each of them."""
 
     shape: TypeAdapter[Any] | None = None
 
@@ -71,17 +71,17 @@ def _check_few_problems(value: Any, shape: TypeAdapter[Any]) -> None:
         shape.validate_python(value)
     except ValidationError as e:
         if e.error_count() > MAX_PROBLEMS:
-            message = f"The body has {e.error_count():,} problems; it is not what this route takes."
+            message = f"The body has {e.error_count():,} errors; this route expects another format."
             raise HTTPException(InvalidInput.status, message) from None
 
 
 class StrictRoute(APIRoute):
-    """Refuses callers before it reads what they sent, and bodies that are larger than it takes."""
+    """Checks permissions before it reads the body, and limits the body's size."""
 
     body_bytes: ClassVar[int | None] = JSON_BODY_BYTES
-    """None: as much as a control plane takes anywhere."""
+    """None: the control plane's maximum."""
     is_held: ClassVar[bool] = True
-    """Whether the body is in memory as a whole before it is used."""
+    """Whether the whole body is read into memory."""
     _shape: TypeAdapter[Any] | None = None
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
@@ -120,19 +120,19 @@ class StrictRoute(APIRoute):
 
 
 class PayloadRoute(StrictRoute):
-    """Takes payloads of jobs, whose size the operator decides."""
+    """For job payloads, whose maximum size the operator sets."""
 
     body_bytes = None
 
 
 class LargeRoute(StrictRoute):
-    """Takes many queries in one body."""
+    """For bodies with many queries."""
 
     body_bytes = LARGE_BODY_BYTES
 
 
 class FileRoute(StrictRoute):
-    """Takes a file, which is written down while it comes."""
+    """For file uploads, which are streamed to disk."""
 
     is_held = False
 
@@ -144,15 +144,15 @@ class FileRoute(StrictRoute):
 
 
 def _check_no_nul(request: Request) -> None:
-    """PostgreSQL has no text with it, so there is nothing that it could name."""
+    """PostgreSQL cannot store NUL in text, so no such name exists."""
     if "\x00" in request.scope["path"] or b"%00" in request.scope["query_string"]:
-        raise InvalidInput("There is a NUL character in the path or the query.")
+        raise InvalidInput("The path or the query contains a NUL character.")
 
 
 class BodyLimit:
-    """Refuses a body that is too large: at once if it says so, else when it has become so.
+    """Middleware that refuses a body that is too large, by its Content-Length or while it is read.
 
-    `files` are paths that take a file, which is written down while it comes.
+    `files` maps paths of file uploads, which are streamed to disk, to their limits.
     """
 
     def __init__(self, app: ASGIApp, limit: int, files: Mapping[str, int] | None = None) -> None:
@@ -164,7 +164,7 @@ class BodyLimit:
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
         limit = self._files.get(scope["path"], self._limit)
-        message = f"The body is too large; at most {limit:,} bytes are taken."
+        message = f"The body is too large; the limit is {limit:,} bytes."
         if _announced(scope) > limit:
             answer = reply(PayloadTooLarge(message, limit=limit), scope["state"]["request_id"])
             return await answer(scope, receive, send)

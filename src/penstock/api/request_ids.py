@@ -1,8 +1,8 @@
-"""Each request has an id: the caller's, if it is harmless, else one of ours. Logs and answers carry
-it.
+"""Middleware that gives each request an id, for logs and responses: the caller's if safe, else a
+new one.
 
-Outermost of all, this is also where what nobody foresaw ends: it is logged with its trace and
-answered with INTERNAL.
+It is the outermost middleware, so it also handles unexpected exceptions: they are logged with a
+traceback and answered with INTERNAL.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 log = logging.get(__name__)
-_HARMLESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
+_SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
 
 
 class RequestIds:
@@ -51,7 +51,7 @@ class RequestIds:
                 log.exception("request_failed", method=scope["method"], path=scope["path"])
                 if not started:
                     answer = reply(
-                        Internal("Something went wrong on our side.", hint="The log has it."),
+                        Internal("Something went wrong on our side.", hint="See the server log."),
                         request_id,
                     )
                     await answer(scope, receive, named)
@@ -62,4 +62,4 @@ def _request_id(scope: Scope) -> str:
     shown = next(
         (value for name, value in scope["headers"] if name == b"x-request-id"), b""
     ).decode("latin-1")
-    return shown if _HARMLESS.fullmatch(shown) else ids.request_id()
+    return shown if _SAFE.fullmatch(shown) else ids.request_id()

@@ -1,7 +1,7 @@
-"""The control plane as a process: one socket, one uvicorn, and an orderly end.
+"""The control plane process: one socket, one uvicorn, and a graceful shutdown.
 
-On SIGTERM long polls are answered at once, with nothing, so that no worker waits for a server that
-is on its way out; requests under way may end; then loops and connections are closed.
+On SIGTERM long polls return an empty result at once, so that no worker waits for a stopping server;
+requests in progress may finish; then loops and connections are closed.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ KEEP_ALIVE_PROBES = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
 
 
 def serve(settings: Settings, plane: ControlPlaneClient, rooms: Sequence[str]) -> int:
-    """Until SIGTERM or SIGINT; the exit code."""
+    """Runs until SIGTERM or SIGINT; returns the exit code."""
     logging.configure(level=settings.log_level, form=settings.log_form, process="control-plane")
     sweep_in_background()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -53,8 +53,8 @@ def serve(settings: Settings, plane: ControlPlaneClient, rooms: Sequence[str]) -
 
 async def _serve(settings: Settings, plane: ControlPlaneClient, rooms: Sequence[str]) -> int:
     stop = asyncio.Event()
-    for each in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(each, stop.set)
+    for signal_number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(signal_number, stop.set)
     me = myself()
     tls = server_context(settings)
     with (
@@ -77,8 +77,8 @@ async def _serve(settings: Settings, plane: ControlPlaneClient, rooms: Sequence[
 
 
 def settle() -> None:
-    """What is here now stays. Searched for garbage again and again, together with whatever
-    thousands of waiting requests hold, it would cost more than they do."""
+    """Exclude startup objects from garbage collection: with thousands of waiting requests,
+    scanning them repeatedly costs more than the requests do."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(*GARBAGE_THRESHOLDS)
@@ -90,18 +90,18 @@ def bind(host: str, port: int) -> socket.socket:
         listener = socket.create_server((host, port), family=family, backlog=2048)
     except OSError as e:
         raise Conflict(
-            f"Port {port} on {host} cannot be used: {e.strerror or e}.",
-            hint="Set PENSTOCK_PORT to a free one.",
+            f"Cannot listen on port {port} of {host}: {e.strerror or e}.",
+            hint="Set PENSTOCK_PORT to a free port.",
         ) from e
     configure(listener)
     return listener
 
 
 def configure(listener: socket.socket) -> None:
-    # Connections inherit it; asyncio sets it only on sockets that name their protocol, and an
-    # answer of two writes would wait 40 ms for the caller's delayed acknowledgement.
+    # Connections inherit it. asyncio sets it only on sockets that name their protocol; without it
+    # a response of two writes would wait 40 ms for the client's delayed ACK.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    # So do they this: a caller whose machine vanished is noticed while it waits in a long poll.
+    # Also inherited: detects a client whose machine vanished during a long poll.
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in KEEP_ALIVE_PROBES.items():
         if hasattr(socket, name):
@@ -126,7 +126,7 @@ async def listening(
     *,
     tls: ssl.SSLContext | None = None,
 ) -> AsyncIterator[str]:
-    """The control plane answers at the URL until the block is left, which ends long polls at once."""
+    """Serve at the yielded URL until the block exits, which ends long polls at once."""
     app = create_app(parts)
     app.state.siblings = siblings
     server = Server(app, limits, tls=tls)
@@ -155,7 +155,7 @@ async def _siblings(me: Sibling | None, parts: Services) -> AsyncIterator[Siblin
 
 
 class Server(HttpServer):
-    """Says when it has begun to listen, or could not."""
+    """Sets `tried` once it is listening or has failed to."""
 
     def __init__(
         self,
@@ -175,16 +175,18 @@ class Server(HttpServer):
 
 
 async def check_schema(settings: Settings, dsn: str, rooms: Sequence[str]) -> None:
-    """Our own database is brought up to date; somebody else's is theirs to migrate. One that is
-    away is waited for."""
-    known = find(rooms)
+    """Migrate the embedded database; check an external one, which its operator migrates. An
+    unreachable database is not an error here."""
+    migrations = find(rooms)
     if settings.database_url is None:
-        await migrate(dsn, known)
+        await migrate(dsn, migrations)
         return
     try:
-        missing = await pending(dsn, known)
+        missing = await pending(dsn, migrations)
     except DatabaseUnavailable:
-        log.warning("database_away", hint="/ready says when it is back.")
+        log.warning("database_away", hint="/ready reports when it is back.")
         return
     if missing:
-        raise InvalidInput(f"The schema lacks {len(missing)} migrations.", hint="penstock migrate")
+        raise InvalidInput(
+            f"The database schema lacks {len(missing)} migrations.", hint="Run: penstock migrate"
+        )

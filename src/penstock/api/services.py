@@ -1,4 +1,5 @@
-"""What the routes work with. `wiring` builds it; a route takes it with `parts: HasParts`."""
+"""The services that routes use. `wiring` builds them; a route takes them with
+`parts: ServicesDep`."""
 
 import hmac
 from collections.abc import Callable
@@ -65,7 +66,7 @@ Loops: TypeAlias = tuple[Loop[Any], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceServices:
-    """What runs graph servers, and what speaks to them."""
+    """Services of the instance routes."""
 
     store: Instances
     creation: Creation
@@ -80,7 +81,7 @@ class InstanceServices:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Graphs:
-    """What the routes of the graphs work with."""
+    """Services of the graph routes."""
 
     mappings: Mappings
     authoring: MappingService
@@ -100,13 +101,13 @@ class Graphs:
     storage_url: str
 
     def path(self, prefix: str) -> str:
-        """Where a prefix of the storage is, as people and engines name it."""
+        """The full URL of a storage prefix."""
         return f"{self.storage_url.rstrip('/')}/{prefix}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operations:
-    """What the routes of operators and admins work with."""
+    """Services of the operator and admin routes."""
 
     board: LoopStatusStore
     overview: Overview
@@ -117,7 +118,7 @@ class Operations:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """What the routes of data sources and of the schema browser work with."""
+    """Services of the data source and schema browser routes."""
 
     records: DataSources
     cache: SchemaCache
@@ -125,21 +126,21 @@ class Sources:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class People:
-    """Users, their keys, and the answers they were given."""
+    """Users, API keys, shares, sessions and stored idempotency responses."""
 
     users: Users
     keys: ApiKeys
     answers: Idempotency
     shares: Shares
     headers: TrustedHeaders | None = None
-    """None: what a header says of its sender is not believed."""
+    """None: identity headers are not trusted."""
     sessions: BrowserSessions | None = None
-    """None: there is no operator token, so browsers have nothing to sign in with."""
+    """None: no operator token, so browsers cannot log in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Maintenance:
-    """What the routes of tables work with."""
+    """Services of the table routes."""
 
     desk: MaintenanceService
     policies: Policies
@@ -148,20 +149,19 @@ class Maintenance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reconciliation:
-    """What the routes of recipes and runs work with; `store` opens the storage when it is first
-    needed."""
+    """Services of the recipe and run routes; `store` opens the storage on first use."""
 
     desk: Desk
     items: Items
     store: Callable[[], Store]
     callback_key: str
     outbound: OutboundPolicy
-    """Where callbacks may lead."""
+    """The network policy of callbacks."""
 
     def callback_secret(self, run_id: int) -> str:
-        """What signs the callback of a run; whoever asked for the run is told it."""
-        said = f"run-callback:{run_id}".encode()
-        return hmac.new(self.callback_key.encode(), said, "sha256").hexdigest()
+        """The key that signs a run's callback; returned to the caller who started the run."""
+        message = f"run-callback:{run_id}".encode()
+        return hmac.new(self.callback_key.encode(), message, "sha256").hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,16 +172,16 @@ class Services:
     registry: CollectorRegistry
     loops: Loops = ()
     services: tuple[ServiceTokens, ...] = ()
-    """What workers and graph servers may show; without any there is no internal API."""
+    """Accepted service tokens; without any the internal API is disabled."""
     instance_tokens: InstanceTokens | None = None
-    """What tells the graph servers' tokens apart; `mint` makes them."""
+    """Creates and verifies the tokens of graph servers."""
     authenticators: tuple[Authenticator, ...] = ()
-    """Who may use the public API, asked in this order; none means nobody."""
+    """Authenticators of the public API, tried in this order."""
     people: People | None = None
     local_only: bool = False
-    """Whether only programs of this machine may call."""
+    """Accept requests from this machine only."""
     proxies: tuple[Network, ...] = ()
-    """Whose X-Forwarded-For names the caller."""
+    """Proxies whose X-Forwarded-For is trusted."""
     limits: RateLimits | None = None
     max_body_bytes: int = 10 * 1024 * 1024
     graphs: Graphs | None = None
@@ -193,7 +193,7 @@ class Services:
 
 
 async def of(request: Request) -> Services:
-    """Not a plain function: the framework would run that in a thread, several times a request."""
+    """Async, because FastAPI runs plain functions in a thread, several times per request."""
     parts: Services = request.app.state.parts
     return parts
 
@@ -203,7 +203,7 @@ ServicesDep = Annotated[Services, Depends(of)]
 
 async def graphs_of(parts: ServicesDep) -> Graphs:
     if parts.graphs is None:
-        raise NotFound("This control plane has no graphs.")
+        raise NotFound("Graphs are not configured on this control plane.")
     return parts.graphs
 
 
@@ -212,7 +212,7 @@ HasGraphs = Annotated[Graphs, Depends(graphs_of)]
 
 async def operations_of(parts: ServicesDep) -> Operations:
     if parts.operations is None:
-        raise NotFound("This control plane has no graphs to operate.")
+        raise NotFound("Graphs are not configured on this control plane.")
     return parts.operations
 
 
@@ -221,7 +221,7 @@ HasOperations = Annotated[Operations, Depends(operations_of)]
 
 async def sources_of(parts: ServicesDep) -> Sources:
     if parts.sources is None:
-        raise NotFound("This control plane has no data sources.")
+        raise NotFound("Data sources are not configured on this control plane.")
     return parts.sources
 
 
@@ -230,7 +230,7 @@ HasSources = Annotated[Sources, Depends(sources_of)]
 
 async def people_of(parts: ServicesDep) -> People:
     if parts.people is None:
-        raise NotFound("This control plane has no users.")
+        raise NotFound("Users are not configured on this control plane.")
     return parts.people
 
 
@@ -239,7 +239,9 @@ HasPeople = Annotated[People, Depends(people_of)]
 
 async def maintenance_of(parts: ServicesDep) -> Maintenance:
     if parts.maintenance is None:
-        raise NotFound("This control plane has no catalogs.", hint="Set PENSTOCK_CATALOGS.")
+        raise NotFound(
+            "Catalogs are not configured on this control plane.", hint="Set PENSTOCK_CATALOGS."
+        )
     return parts.maintenance
 
 
@@ -248,7 +250,7 @@ HasMaintenance = Annotated[Maintenance, Depends(maintenance_of)]
 
 async def reconciliation_of(parts: ServicesDep) -> Reconciliation:
     if parts.reconciliation is None:
-        raise NotFound("This control plane reconciles nothing.")
+        raise NotFound("Reconciliation is not configured on this control plane.")
     return parts.reconciliation
 
 

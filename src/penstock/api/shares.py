@@ -1,7 +1,7 @@
-"""Who may use or edit a data source, mapping or recipe that is not theirs.
+"""Routes for sharing data sources, mappings and recipes.
 
-Everybody sees with whom something is shared; its owner, admins and operators change that. `use`
-lets people run it, `edit` also change it. What a share of a mapping or recipe says of its source:
+Everybody can see the shares; the owner, admins and operators can change them. `use` allows running
+a resource, `edit` also changing it. How a share of a mapping or recipe affects its data source:
 docs/guides/people-and-access.md.
 """
 
@@ -105,7 +105,7 @@ async def unshare_source(
     people: HasPeople,
     grant: Permit,
 ) -> Data[Unshared]:
-    """Holds from now on, for what is running and queued as well. Once or twice, the answer is 200."""
+    """Takes effect at once, also for running and queued work. Idempotent."""
     return Data(data=await _dropped(await _source(data_source_id, sources), grantee, people, grant))
 
 
@@ -142,7 +142,7 @@ async def share_mapping(
 async def unshare_mapping(
     mapping_id: MappingId, grantee: Grantee, graphs: HasGraphs, people: HasPeople, grant: Permit
 ) -> Data[Unshared]:
-    """Holds from now on, for what is running and queued as well. Once or twice, the answer is 200."""
+    """Takes effect at once, also for running and queued work. Idempotent."""
     return Data(data=await _dropped(await _mapping(mapping_id, graphs), grantee, people, grant))
 
 
@@ -179,7 +179,7 @@ async def unshare_recipe(
     people: HasPeople,
     grant: Permit,
 ) -> Data[Unshared]:
-    """Holds from now on, for what is running and queued as well. Once or twice, the answer is 200."""
+    """Takes effect at once, also for running and queued work. Idempotent."""
     return Data(
         data=await _dropped(await _recipe(recipe_id, reconciliation), grantee, people, grant)
     )

@@ -1,8 +1,8 @@
-"""The processes of one `penstock serve --processes N`: what they share, and metrics of all of them.
+"""Metrics aggregation over the processes of one `penstock serve --processes N`.
 
-A scrape reaches one of them. It asks the others over unix sockets and adds up: counters and
-histograms are of all, and so are the gauges of what each process takes for itself. Other gauges
-tell what the database or this machine holds, of which each process knows the whole.
+A scrape reaches one process. It reads the others' metrics over unix sockets and sums counters,
+histograms and the gauges of per-process resources. Other gauges describe the database or the
+machine, so every process has the full value.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Sibling:
 
 
 def myself() -> Sibling | None:
-    """Which of several processes this one is; None for one that is alone."""
+    """This process's number among several; None for a single process."""
     text = os.environ.get(VARIABLE)
     return None if text is None else Sibling(**json.loads(text))
 
@@ -70,7 +70,7 @@ class Siblings:
 
     @asynccontextmanager
     async def answering(self) -> AsyncIterator[None]:
-        """Its own figures, for whichever of the others is asked."""
+        """Serve this process's metrics to the others."""
         path = self._me.socket(self._me.number)
         path.unlink(missing_ok=True)
         async with await asyncio.start_unix_server(self._answer, path):
@@ -88,7 +88,7 @@ class Siblings:
         writer.close()
 
     async def _ask(self, number: int) -> bytes | None:
-        """None while it is being started again; its figures begin anew then."""
+        """None while the process restarts, which resets its metrics."""
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 reader, writer = await asyncio.open_unix_connection(self._me.socket(number))
@@ -101,7 +101,7 @@ class Siblings:
 
 
 def added(own: bytes, others: Sequence[bytes]) -> bytes:
-    """The figures of all processes as those of one."""
+    """The metrics of all processes, summed."""
     sums = {family.name: _Sum(family) for family in _families(own)}
     for text in others:
         for family in _families(text):
@@ -109,7 +109,7 @@ def added(own: bytes, others: Sequence[bytes]) -> bytes:
                 sums[family.name] = _Sum(family)
             else:
                 sums[family.name].add(family)
-    return generate_latest(_Shown([each.metric() for each in sums.values()]))
+    return generate_latest(_Shown([family_sum.metric() for family_sum in sums.values()]))
 
 
 class _Sum:

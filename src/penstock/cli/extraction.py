@@ -83,8 +83,8 @@ async def extract(source: Source, sql: str, store: Store, watcher: Watcher) -> E
 
 @asynccontextmanager
 async def destination(url: str, options: StoreOptions) -> AsyncIterator[Store]:
-    """A store without a result. A folder that we made is gone again when nothing came into it."""
-    made = _missing_folders(url)
+    """An empty store. A folder created here is removed again if nothing was written to it."""
+    new_folders = _missing_folders(url)
     try:
         store = _open(url, options)
         if await store.exists(NAME):
@@ -94,7 +94,7 @@ async def destination(url: str, options: StoreOptions) -> AsyncIterator[Store]:
             )
         yield store
     finally:
-        for folder in made:
+        for folder in new_folders:
             if folder.is_dir() and not any(folder.iterdir()):
                 folder.rmdir()
 
@@ -123,8 +123,8 @@ class _Counted:
 
 
 def _expected(plan: Plan) -> int | None:
-    known = [chunk.estimated_rows for chunk in plan.chunks if chunk.estimated_rows is not None]
-    return sum(known) if known and len(known) == len(plan.chunks) else None
+    estimates = [chunk.estimated_rows for chunk in plan.chunks if chunk.estimated_rows is not None]
+    return sum(estimates) if estimates and len(estimates) == len(plan.chunks) else None
 
 
 async def _take_away(store: Store, attempt: str) -> None:

@@ -1,5 +1,4 @@
-"""The graph servers of one machine when everything stops: they are put to sleep, so that they can
-be resumed."""
+"""Suspends this machine's graph servers when everything stops, so that they can be resumed."""
 
 from __future__ import annotations
 
@@ -51,7 +50,7 @@ async def suspend_all(url: str, token: str) -> int:
 
 async def _running(http: httpx2.AsyncClient) -> list[int]:
     answer = await http.get("/api/instances", params={"status": "running", "limit": 100})
-    return [each["id"] for each in answer.json()["data"]] if answer.is_success else []
+    return [instance["id"] for instance in answer.json()["data"]] if answer.is_success else []
 
 
 async def end_all(home: Path) -> int:

@@ -73,11 +73,11 @@ def add_source(
     with connect() as ps:
         credentials = read_secrets(secrets)
         added = ps.sources.create(name, type_, read_settings(settings), credentials)
-        said = ps.sources.test(added.id)
+        result = ps.sources.test(added.id)
     emit(
-        {"source": added.raw, "test": said},
+        {"source": added.raw, "test": result},
         as_json=json,
-        render=lambda: out.print(f"Source {added.id}: {plain(said['message'])}"),
+        render=lambda: out.print(f"Source {added.id}: {plain(result['message'])}"),
     )
     return 0
 
@@ -99,11 +99,13 @@ def show_mapping(mapping_id: int, *, json: Json = False) -> int:
 def create_mapping(file: Path, *, json: Json = False) -> int:
     """Create a mapping from a JSON file that holds what `POST /api/mappings` takes."""
     with connect() as ps:
-        made = ps.transport.call("POST", "/api/mappings", json=read_file(file))["data"]
+        mapping = ps.transport.call("POST", "/api/mappings", json=read_file(file))["data"]
     emit(
-        made,
+        mapping,
         as_json=json,
-        render=lambda: out.print(f"Mapping {made['id']} {plain(repr(made['name']))} is there."),
+        render=lambda: out.print(
+            f"Mapping {mapping['id']} {plain(repr(mapping['name']))} is there."
+        ),
     )
     return 0
 
@@ -133,8 +135,8 @@ def list_snapshots(
 ) -> int:
     """List snapshots, newest first."""
     with connect() as ps:
-        found = ps.snapshots.list(mapping_id=mapping_id, status=status)
-        return print_table([snapshot.info.raw for snapshot in found], SNAPSHOT, json=json)
+        snapshots = ps.snapshots.list(mapping_id=mapping_id, status=status)
+        return print_table([snapshot.info.raw for snapshot in snapshots], SNAPSHOT, json=json)
 
 
 def show_snapshot(snapshot_id: int, *, json: Json = False) -> int:
@@ -172,7 +174,7 @@ def retry_snapshot(snapshot_id: int, *, json: Json = False) -> int:
 
 
 def cancel_snapshot(snapshot_id: int, *, json: Json = False) -> int:
-    """Stop a snapshot that is being made."""
+    """Cancel a snapshot in progress."""
     with connect() as ps:
         snapshot = ps.snapshots.get(snapshot_id).cancel()
     emit(
@@ -200,8 +202,8 @@ def list_instances(
 ) -> int:
     """List instances, newest first."""
     with connect() as ps:
-        found = ps.instances.list(status=status, owner=owner)
-        return print_table([graph.info.raw for graph in found], INSTANCE, json=json)
+        instances = ps.instances.list(status=status, owner=owner)
+        return print_table([graph.info.raw for graph in instances], INSTANCE, json=json)
 
 
 def show_instance(instance_id: int, *, json: Json = False) -> int:
@@ -234,7 +236,7 @@ def stop_instance(instance_id: int, *, force: bool = False, json: Json = False) 
     emit(
         {"terminated": instance_id},
         as_json=json,
-        render=lambda: out.print(f"Instance {instance_id} is gone."),
+        render=lambda: out.print(f"Instance {instance_id} was terminated."),
     )
     return 0
 
@@ -247,7 +249,7 @@ def query(
     max_rows: int | None = None,
     json: Json = False,
 ) -> int:
-    """Ask a graph in Cypher."""
+    """Query a graph in Cypher."""
     with connect() as ps:
         graph = ps.instances.get(instance_id)
         with patience("Asking the graph"):
@@ -312,16 +314,16 @@ def print_document(value: Mapping[str, object], *, json: bool) -> int:
 
 
 def read_settings(settings: Iterable[str]) -> dict[str, Any]:
-    found = {}
+    options = {}
     for setting in settings:
         key, equals, text = setting.partition("=")
         if not equals:
             raise Invalid(f"{setting!r} is not key=value.", code="USAGE", status=422)
         try:
-            found[key] = jsonlib.loads(text)
+            options[key] = jsonlib.loads(text)
         except ValueError:
-            found[key] = text
-    return found
+            options[key] = text
+    return options
 
 
 def read_secrets(secrets: Iterable[str]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The home folder of one machine's Penstock: its data, its secrets, and who runs it now."""
+"""The home folder of a local Penstock: data, secrets, and the state of the running process."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Home:
         return self._secrets / name
 
     def rotate_secret(self, name: str) -> None:
-        """Put another secret in its place, at once for whoever reads the file."""
+        """Replace the secret atomically."""
         draft = self.secret_file(f".{name}.{secrets.token_hex(4)}")
         _write_secret(draft, secrets.token_urlsafe(32))
         draft.replace(self.secret_file(name))
@@ -93,10 +93,10 @@ class Home:
 
     def running(self) -> Running | None:
         try:
-            found = Running(**json.loads((self._run / "up.json").read_text()))
+            state = Running(**json.loads((self._run / "up.json").read_text()))
         except (FileNotFoundError, ValueError, TypeError):
             return None
-        return found if found.alive else None
+        return state if state.alive else None
 
 
 def _write_secret(file: Path, secret: str) -> None:

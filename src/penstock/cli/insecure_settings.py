@@ -1,5 +1,4 @@
-"""Insecure settings, one sentence each, for `penstock doctor`: a table of rules over what is
-deployed."""
+"""Rules that find insecure settings of a deployment, for `penstock doctor`."""
 
 from __future__ import annotations
 
@@ -81,7 +80,10 @@ def warnings(deployment: Deployment) -> list[Warned]:
 
 def _headers_without_secret(it: Deployment) -> Iterator[str]:
     if it.settings.trusted_headers and it.settings.trusted_proxy_secret is None:
-        yield "X-Username is believed from an address without a secret, so any program there can name any user."
+        yield (
+            "X-Username is believed from an address without a secret, so any program there can "
+            "name any user."
+        )
 
 
 def _wide_proxies(it: Deployment) -> Iterator[str]:
@@ -92,12 +94,18 @@ def _wide_proxies(it: Deployment) -> Iterator[str]:
 
 def _not_local_only(it: Deployment) -> Iterator[str]:
     if it.settings.local_only is False and is_loopback(it.settings.host):
-        yield "local_only is off on a loopback address, so requests that came through a proxy count as local."
+        yield (
+            "local_only is off on a loopback address, so requests that came through a proxy count "
+            "as local."
+        )
 
 
 def _plain_http(it: Deployment) -> Iterator[str]:
     if not is_loopback(it.settings.host) and urlsplit(it.settings.url or "").scheme != "https":
-        yield f"The control plane listens on {it.settings.host} over plain HTTP, so tokens can be read on the way."
+        yield (
+            f"The control plane listens on {it.settings.host} over plain HTTP, so tokens can be "
+            "read on the way."
+        )
 
 
 def _plain_client(it: Deployment) -> Iterator[str]:
@@ -108,7 +116,10 @@ def _plain_client(it: Deployment) -> Iterator[str]:
 
 def _no_sealing_key(it: Deployment) -> Iterator[str]:
     if it.settings.database_url is not None and it.settings.secret_key is None:
-        yield "There is no secret_key, so instances and data sources have nothing that seals their credentials."
+        yield (
+            "There is no secret_key, so instances and data sources have nothing that seals their "
+            "credentials."
+        )
 
 
 def _weak_tokens(it: Deployment) -> Iterator[str]:
@@ -125,7 +136,10 @@ def _weak_tokens(it: Deployment) -> Iterator[str]:
 def _shared_tokens(it: Deployment) -> Iterator[str]:
     values = [value for name in TOKENS if (value := _plain(getattr(it.settings, name))) is not None]
     if len(set(values)) < len(values):
-        yield "Two of operator_token, service_token and trusted_proxy_secret are the same, so one gives the other away."
+        yield (
+            "Two of operator_token, service_token and trusted_proxy_secret are the same, so one "
+            "gives the other away."
+        )
 
 
 def _readable_home(it: Deployment) -> Iterator[str]:
@@ -159,12 +173,18 @@ def _rate_limits_off(it: Deployment) -> Iterator[str]:
 
 def _private_sources(it: Deployment) -> Iterator[str]:
     if it.settings.private_sources and not is_loopback(it.settings.host):
-        yield "allow_private_sources is on, so users of data sources reach this server's files and private networks."
+        yield (
+            "allow_private_sources is on, so users of data sources reach this server's files and "
+            "private networks."
+        )
 
 
 def _private_provider(it: Deployment) -> Iterator[str]:
     if it.settings.oidc_allow_private and it.settings.oidc_issuer is not None:
-        yield "oidc_allow_private is on, so the addresses that the identity provider names may be private ones."
+        yield (
+            "oidc_allow_private is on, so the addresses that the identity provider names may be "
+            "private ones."
+        )
 
 
 def _plain_provider(it: Deployment) -> Iterator[str]:
@@ -175,14 +195,20 @@ def _plain_provider(it: Deployment) -> Iterator[str]:
 
 def _plain_storage(it: Deployment) -> Iterator[str]:
     if it.settings.storage_allow_http or _is_plain_http(it.settings.storage_endpoint):
-        yield "The storage may be reached over plain HTTP, so results and keys can be read on the way."
+        yield (
+            "The storage may be reached over plain HTTP, so results and keys can be read on the "
+            "way."
+        )
 
 
 def _plain_database(it: Deployment) -> Iterator[str]:
     for name in ("database_url", "database_direct_url"):
         url = _plain(getattr(it.settings, name))
         if url is not None and not _is_encrypted_database(url):
-            yield f"{name} does not demand TLS (sslmode=require or better) of a database that is elsewhere."
+            yield (
+                f"{name} does not demand TLS (sslmode=require or better) of a database that is "
+                "elsewhere."
+            )
 
 
 def _plain_catalogs(it: Deployment) -> Iterator[str]:
@@ -204,12 +230,18 @@ def _old_keys(it: Deployment) -> Iterator[str]:
 
 def _long_sessions(it: Deployment) -> Iterator[str]:
     if it.settings.session_seconds > 86_400:
-        yield f"Browsers stay signed in as operator for {it.settings.session_seconds // 86_400} days or longer."
+        yield (
+            f"Browsers stay signed in as operator for {it.settings.session_seconds // 86_400} "
+            "days or longer."
+        )
 
 
 def _no_isolation(it: Deployment) -> Iterator[str]:
     if it.graph_servers.isolation == "off":
-        yield "Graph engines run without isolation, so the guard alone is between a query and this machine."
+        yield (
+            "Graph engines run without isolation, so the guard alone is between a query and this "
+            "machine."
+        )
 
 
 def _unencrypted_sources(it: Deployment) -> Iterator[str]:

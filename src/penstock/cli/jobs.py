@@ -42,23 +42,24 @@ def list_jobs(
 def show(job_id: int, *, json: Json = False) -> int:
     """Show one job with its attempts."""
     with session() as http:
-        found = http.call("GET", f"/api/jobs/{job_id}")["data"]
-    emit(found, as_json=json, render=lambda: _print_job(found))
+        document = http.call("GET", f"/api/jobs/{job_id}")["data"]
+    emit(document, as_json=json, render=lambda: _print_job(document))
     return 0
 
 
 def tail(job_id: int, *, json: Json = False) -> int:
     """Follow a job until it is over; exit code 1 when it did not succeed."""
-    told = []
+    events = []
     with connect() as ps:
         job = ps.jobs.get(job_id)
         for change in job.events():
-            told.append(asdict(change))
+            events.append(asdict(change))
             if not json:
                 out.print(
-                    f"{change.percent:>5.1f} %  {coloured(change.status)}  [dim]{plain(change.step)}[/dim]"
+                    f"{change.percent:>5.1f} %  {coloured(change.status)}  "
+                    f"[dim]{plain(change.step)}[/dim]"
                 )
-    emit({"id": job.id, "status": job.status, "changes": told}, as_json=json, render=lambda: None)
+    emit({"id": job.id, "status": job.status, "changes": events}, as_json=json, render=lambda: None)
     return 0 if job.status == "succeeded" else FAILED
 
 
@@ -83,7 +84,7 @@ def retry(job_id: int, *, json: Json = False) -> int:
 
 
 def queue(*, json: Json = False) -> int:
-    """Say how the queues stand, and who works on them."""
+    """Show queues and their workers."""
     with session() as http:
         answer = {
             "queues": http.call("GET", "/api/queues")["data"],
@@ -183,7 +184,8 @@ def _print_queues(answer: dict[str, Any]) -> None:
     for worker in answer["workers"]:
         queues = ", ".join(worker["queues"])
         out.print(
-            f"[green]●[/green] {plain(worker['name'])}  {worker['running']}/{worker['slots']} jobs  [dim]{queues}[/dim]"
+            f"[green]●[/green] {plain(worker['name'])}  {worker['running']}/{worker['slots']} "
+            f"jobs  [dim]{queues}[/dim]"
         )
     if not answer["workers"]:
         out.print("[yellow]No worker has been seen in the last minutes.[/yellow]")

@@ -1,5 +1,4 @@
-"""`penstock login` and `penstock key rotate-operator`: browsers and the token of this machine's
-operator."""
+"""`penstock login` and `penstock key rotate-operator`: browser sign-in and the operator token."""
 
 from __future__ import annotations
 
@@ -26,14 +25,17 @@ def login_link(http: Session) -> dict[str, str]:
 
 
 def rotate_operator(*, json: Json = False) -> int:
-    """Replace this machine's operator token; sessions and login links of the old one end at once."""
+    """Replace this machine's operator token; sessions and login links of the old one end."""
     home = default_home()
     file = home.secret_file("operator_token")
     if not file.exists():
         complain(f"There is no operator token in {home.folder}.", "penstock up makes one.")
         return MISSING
     home.rotate_secret("operator_token")
-    text = f"The operator token in {file} is a new one. Clients that were started before must be started again."
+    text = (
+        f"The operator token in {file} is a new one. Clients that were started before must be "
+        "started again."
+    )
     emit(
         {"file": str(file)},
         as_json=json,

@@ -1,11 +1,11 @@
-"""What a command prints, and what it exits with.
+"""Output and exit codes of commands.
 
 With `--json` a command prints one JSON document on stdout and nothing else; people get tables. A
 mistake gets one sentence and the next command to try, on stderr, and so does whatever takes longer
 than a second.
 
-Exit codes: 0 done · 1 the work failed · 2 the call is wrong · 3 there is no such thing · 4 refused
-(who you are, or the state it is in) · 5 nobody answers, or not now: try again · 130 interrupted.
+Exit codes: 0 done · 1 the work failed · 2 invalid call · 3 not found · 4 refused (permissions or
+state) · 5 server unreachable or unavailable: try again · 130 interrupted.
 """
 
 from __future__ import annotations
@@ -46,7 +46,10 @@ _BY_STATUS = {
 }
 _HINTS = {
     401: "Set PENSTOCK_API_KEY; an admin makes a key with: penstock key create NAME",
-    403: "penstock user list shows the roles; an admin gives another with: penstock user role NAME ROLE",
+    403: (
+        "penstock user list shows the roles; an admin gives another with: penstock user role NAME "
+        "ROLE"
+    ),
 }
 PATIENCE = 1.0
 
@@ -73,7 +76,7 @@ def complain(message: str, hint: str | None = None) -> None:
 
 @contextmanager
 def patience(title: str) -> Iterator[None]:
-    """After a second, somebody who looks is told that it goes on."""
+    """Show on a terminal, after one second, that work is in progress."""
     if not err.is_terminal:
         yield
         return
@@ -109,9 +112,9 @@ def guarded(app: App, arguments: list[str]) -> int:
 
 def next_command(arguments: list[str]) -> str:
     """The help that is nearest to what was typed."""
-    known = {command.words for command in COMMANDS} | GROUPS.keys()
+    names = {command.words for command in COMMANDS} | GROUPS.keys()
     for count in (2, 1):
-        if (words := " ".join(arguments[:count])) in known:
+        if (words := " ".join(arguments[:count])) in names:
             return f"penstock {words} --help"
     return "penstock --help"
 
@@ -146,5 +149,5 @@ def _foreign(error: Exception) -> int:
 
 
 def plain(value: object) -> str:
-    """Text that others wrote, for a line with markup: neither the markup nor the terminal obeys it."""
+    """Escape untrusted text for a line with markup: no markup, no terminal control codes."""
     return printable(str(value)).replace("[", r"\[")

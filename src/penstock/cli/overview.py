@@ -13,8 +13,8 @@ from pathlib import Path
 from penstock.cli.commands import COMMANDS, GROUPS
 
 CODES = """\
-Exit codes: 0 done · 1 the work failed · 2 the call is wrong · 3 there is no such thing · 4 refused (who you are, or the
-state it is in) · 5 nobody answers, or not now: try again · 130 interrupted"""
+Exit codes: 0 done · 1 the work failed · 2 invalid call · 3 not found · 4 refused (permissions or
+state) · 5 server unreachable or unavailable: try again · 130 interrupted"""
 
 
 def asked(arguments: list[str]) -> str | None:
@@ -42,8 +42,14 @@ def _everything() -> str:
         _bold("Groups"),
         *_rows(GROUPS),
         "",
-        "Every command takes --json (then nothing else is on stdout) and --help; --version says which this is.",
-        "PENSTOCK_URL and PENSTOCK_API_KEY say whom to ask; without them it is this machine's `penstock up`.",
+        (
+            "Every command takes --json (then nothing else is on stdout) and --help; --version "
+            "says which this is."
+        ),
+        (
+            "PENSTOCK_URL and PENSTOCK_API_KEY select the server; the default is this machine's "
+            "`penstock up`."
+        ),
         CODES,
     ]
     return "\n".join(lines)

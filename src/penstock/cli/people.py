@@ -1,4 +1,4 @@
-"""`penstock user`, `penstock key`: who may come in, and with what."""
+"""`penstock user`, `penstock key`: users, roles and API keys."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ def add_user(
     json: Json = False,
 ) -> int:
     """Add a user."""
-    wanted = {"username": username, "role": role, "email": email, "display_name": display_name}
+    body = {"username": username, "role": role, "email": email, "display_name": display_name}
     with session() as http:
-        made = http.call(
+        user = http.call(
             "POST",
             "/api/users",
-            json={name: value for name, value in wanted.items() if value is not None},
+            json={name: value for name, value in body.items() if value is not None},
         )
-    next_step = f"penstock key create {made['username']}"
+    next_step = f"penstock key create {user['username']}"
     emit(
-        made,
+        user,
         as_json=json,
-        render=lambda: out.print(f"{made['username']} is there. [dim]Next: {next_step}[/dim]"),
+        render=lambda: out.print(f"{user['username']} is there. [dim]Next: {next_step}[/dim]"),
     )
     return 0
 
@@ -41,8 +41,8 @@ def list_users(
 ) -> int:
     """List users, newest first; --active or --no-active for those alone."""
     with session() as http:
-        found = http.call("GET", "/api/users", is_active=active, offset=offset, limit=limit)
-    emit(found, as_json=json, render=lambda: _print_users(found["data"]))
+        page = http.call("GET", "/api/users", is_active=active, offset=offset, limit=limit)
+    emit(page, as_json=json, render=lambda: _print_users(page["data"]))
     return 0
 
 
@@ -59,7 +59,7 @@ def change_role(username: str, role: Role, *, json: Json = False) -> int:
 
 
 def deactivate(username: str, *, json: Json = False) -> int:
-    """Let a user in no more; what they own stays."""
+    """Deactivate a user; what they own stays."""
     with session() as http:
         changed = http.call("DELETE", f"/api/users/{username}")
     emit(
@@ -71,18 +71,18 @@ def deactivate(username: str, *, json: Json = False) -> int:
 def create_key(username: str, *, name: str = "key", days: int = 90, json: Json = False) -> int:
     """Make an API key; it is printed once and kept nowhere."""
     with session() as http:
-        made = http.call(
+        key = http.call(
             "POST", f"/api/users/{username}/api-keys", json={"name": name, "expires_in_days": days}
         )
-    emit(made, as_json=json, render=lambda: out.print(made["key"], markup=False, soft_wrap=True))
+    emit(key, as_json=json, render=lambda: out.print(key["key"], markup=False, soft_wrap=True))
     return 0
 
 
 def list_keys(username: str, *, json: Json = False) -> int:
     """List a user's API keys, newest first."""
     with session() as http:
-        found = http.call("GET", f"/api/users/{username}/api-keys")
-    emit(found, as_json=json, render=lambda: _print_keys(found["data"]))
+        page = http.call("GET", f"/api/users/{username}/api-keys")
+    emit(page, as_json=json, render=lambda: _print_keys(page["data"]))
     return 0
 
 

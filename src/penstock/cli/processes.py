@@ -1,5 +1,4 @@
-"""`penstock serve`, `worker`, `migrate`: one process each, as a supervisor or an orchestrator
-starts them."""
+"""`penstock serve`, `worker`, `migrate`: single processes for a supervisor or an orchestrator."""
 
 from __future__ import annotations
 
@@ -59,8 +58,8 @@ def worker(
         from penstock.kit import config
         from penstock.wiring.worker import run_worker
 
-    given = {"worker_queues": queues, "worker_slots": slots}
-    settings = config.load(**{key: value for key, value in given.items() if value is not None})
+    options = {"worker_queues": queues, "worker_slots": slots}
+    settings = config.load(**{key: value for key, value in options.items() if value is not None})
     return _ended(run_worker(settings, name=name, once=once, wait=wait), json=json)
 
 
@@ -82,12 +81,13 @@ def migrate(
     from penstock.kit import migrate as migrations
     from penstock.wiring.migrations import ROOMS_WITH_TABLES
 
-    known = migrations.find(ROOMS_WITH_TABLES)
+    found_migrations = migrations.find(ROOMS_WITH_TABLES)
     if print_:
         shown = [
-            {"room": m.room, "version": m.version, "name": m.name, "sql": m.text} for m in known
+            {"room": m.room, "version": m.version, "name": m.name, "sql": m.text}
+            for m in found_migrations
         ]
-        emit({"migrations": shown}, as_json=json, render=lambda: _print_sql(known))
+        emit({"migrations": shown}, as_json=json, render=lambda: _print_sql(found_migrations))
         return 0
     settings = config.load()
     if settings.database_dsn is None:
@@ -97,13 +97,13 @@ def migrate(
         )
         return USAGE
     with patience("Migrating"):
-        applied = asyncio.run(migrations.migrate(settings.database_dsn, known))
+        applied = asyncio.run(migrations.migrate(settings.database_dsn, found_migrations))
     text = "\n".join(f"applied {name}" for name in applied) or "The schema is up to date."
     emit({"applied": applied}, as_json=json, render=lambda: out.print(text))
     return 0
 
 
-def _print_sql(known: Sequence[Migration]) -> None:
-    for migration in known:
+def _print_sql(steps: Sequence[Migration]) -> None:
+    for migration in steps:
         out.print(f"-- {migration.room} {migration.version:04} {migration.name}", markup=False)
         out.print(migration.text, markup=False, soft_wrap=True)

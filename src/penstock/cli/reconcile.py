@@ -1,4 +1,4 @@
-"""`penstock recipe|run|evidence`: two ledgers held against each other, over HTTP."""
+"""`penstock recipe|run|evidence`: reconciliation of two ledgers, over HTTP."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def list_recipes(*, json: Json = False) -> int:
 
 
 def show_recipe(recipe_id: str, *, version: int | None = None, json: Json = False) -> int:
-    """Show a recipe, its newest version unless told."""
+    """Show a recipe, by default its newest version."""
     with connect() as ps:
         return print_document(ps.reconcile.recipe(recipe_id, version), json=json)
 
@@ -36,20 +36,20 @@ def save_recipe(file: Path, *, json: Json = False) -> int:
     """Save a recipe from a JSON file; one that is there gets a new version."""
     recipe = read_file(file)
     with connect() as ps:
-        known = {found["recipe_id"] for found in ps.reconcile.recipes()}
+        saved_ids = {entry["recipe_id"] for entry in ps.reconcile.recipes()}
         named = recipe.get("recipe_id")
-        saved = ps.reconcile.save(recipe, named if named in known else None)
+        saved = ps.reconcile.save(recipe, named if named in saved_ids else None)
     words = f"Recipe {saved['recipe_id']} has version {saved['version']}."
     emit(saved, as_json=json, render=lambda: out.print(words))
     return 0
 
 
 def validate_recipe(file: Path, *, json: Json = False) -> int:
-    """Find every fault of a recipe, against the real columns; exit code 1 when there are."""
+    """List all errors of a recipe, checked against the real columns; exit code 1 if any."""
     with connect() as ps, patience("Looking at both sides"):
-        found = ps.reconcile.validate(read_file(file))
-    emit(found, as_json=json, render=lambda: _print_faults(found["faults"]))
-    return 0 if found["valid"] else FAILED
+        answer = ps.reconcile.validate(read_file(file))
+    emit(answer, as_json=json, render=lambda: _print_faults(answer["faults"]))
+    return 0 if answer["valid"] else FAILED
 
 
 def explain_recipe(recipe_id: str, *, json: Json = False) -> int:
@@ -67,7 +67,7 @@ def start_run(
     wait: bool = True,
     json: Json = False,
 ) -> int:
-    """Run a recipe and say how the two sides agree."""
+    """Run a recipe and show the totals of both sides."""
     document = read_file(Path(recipe)) if recipe.endswith(".json") else recipe
     with connect() as ps:
         run = ps.reconcile.run(document, **read_settings(parameters))
@@ -114,7 +114,7 @@ def evidence(
     ] = "neutralize",
     json: Json = False,
 ) -> int:
-    """Write a run's evidence; the file's ending says the form: csv, parquet, arrow, xlsx or json."""
+    """Write a run's evidence; the file extension is the format: csv, parquet, arrow, xlsx, json."""
     form = to.suffix.lstrip(".") if to and to.suffix else "json" if json else "csv"
     with connect() as ps, patience(f"Fetching {table}"):
         content = ps.reconcile.get(run_id).evidence(
@@ -148,11 +148,12 @@ def _print_run(run: Run) -> None:
     out.print(f"[bold]Run {run.id}[/bold]  {plain(run.info.name)}  {run.status}")
     if error := run.data.get("error"):
         out.print(f"  [red]{plain(error.get('message', error))}[/red]")
-    for side, found in run.totals.items():
+    for side, totals in run.totals.items():
         out.print(
-            f"  {side}: {found['rows']:,} rows, {found['matched']:,} matched, {found['unmatched']:,} unmatched"
+            f"  {side}: {totals['rows']:,} rows, {totals['matched']:,} matched, "
+            f"{totals['unmatched']:,} unmatched"
         )
-        for reason, count in found["reasons"].items():
+        for reason, count in totals["reasons"].items():
             out.print(f"    [dim]{plain(reason.replace('_', ' '))}[/dim] {count:,}")
 
 

@@ -1,4 +1,4 @@
-"""`penstock config`: the settings in force, each with where it comes from; secrets are never shown."""
+"""`penstock config`: the settings in force and their origins; secrets are never shown."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def config(name: str | None = None, *, json: Json = False) -> int:
     settings = load()
     origins = _origins(settings)
     shown = {
-        each: {"value": _shown(settings, each), "from": origins[each]}
-        for each in type(settings).model_fields
+        field: {"value": _shown(settings, field), "from": origins[field]}
+        for field in type(settings).model_fields
     }
     if name is not None and name not in shown:
         complain(f"There is no setting {name!r}.", "penstock config lists them all.")
         return MISSING
-    wanted = shown if name is None else {name: shown[name]}
-    emit(wanted, as_json=json, render=lambda: _print(wanted))
+    selected = shown if name is None else {name: shown[name]}
+    emit(selected, as_json=json, render=lambda: _print(selected))
     return 0
 
 
@@ -48,16 +48,16 @@ def _origins(settings: Settings) -> dict[str, str]:
     file = Path(os.environ.get("PENSTOCK_CONFIG") or default_home() / "penstock.toml")
     in_file = tomllib.loads(file.read_text()) if file.is_file() else {}
     folder = os.environ.get("PENSTOCK_SECRETS_DIR")
-    found = {}
+    origins = {}
     for name in type(settings).model_fields:
         secret = Path(folder) / f"penstock_{name}" if folder else None
         if f"PENSTOCK_{name.upper()}" in os.environ:
-            found[name] = f"PENSTOCK_{name.upper()}"
+            origins[name] = f"PENSTOCK_{name.upper()}"
         elif secret is not None and secret.is_file():
-            found[name] = str(secret)
+            origins[name] = str(secret)
         else:
-            found[name] = str(file) if name in in_file else "default"
-    return found
+            origins[name] = str(file) if name in in_file else "default"
+    return origins
 
 
 def _shown(settings: Settings, name: str) -> Any:
@@ -83,11 +83,11 @@ def _without_password(text: str) -> str:
     return scrub(text)
 
 
-def _print(wanted: dict[str, dict[str, Any]]) -> None:
+def _print(selected: dict[str, dict[str, Any]]) -> None:
     table = Table(box=None, header_style="bold", pad_edge=False)
     for heading in ("setting", "value", "from"):
         table.add_column(heading)
-    for name, entry in wanted.items():
+    for name, entry in selected.items():
         value = "" if entry["value"] is None else str(entry["value"])
         table.add_row(
             Text(name),

@@ -1,4 +1,4 @@
-"""`penstock share`: who may use or edit what is somebody else's."""
+"""`penstock share`: grants use or edit rights on a resource."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def remove(what: What, id_: str, username: str, *, json: Json = False) -> int:
     with session() as http:
         answer = http.call("DELETE", f"{_path(what, id_)}/{username}")["data"]
     text = (
-        "It is shared with them no more." if answer["deleted"] else "It was not shared with them."
+        "It is no longer shared with them." if answer["deleted"] else "It was not shared with them."
     )
     emit(answer, as_json=json, render=lambda: out.print(text))
     return 0

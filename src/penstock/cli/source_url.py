@@ -24,7 +24,10 @@ from penstock.kit.errors import InvalidInput
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-EXAMPLES = "duckdb:/path/file.duckdb, postgresql://user@host/database, trino://user@host/catalog/schema?role=…, or a folder"
+EXAMPLES = (
+    "duckdb:/path/file.duckdb, postgresql://user@host/database, "
+    "trino://user@host/catalog/schema?role=…, or a folder"
+)
 _DATABASES = {".db", ".duckdb"}
 _PASSWORDS = {"postgres": "PGPASSWORD", "mysql": "MYSQL_PWD", "trino": "TRINO_PASSWORD"}
 _AWS = {
@@ -82,7 +85,10 @@ def _path(path: Path, *, database: bool = False) -> SourceUrl:
     if not path.exists():
         raise InvalidInput(
             f"There is no file or folder {path}.",
-            hint=f"A source is {EXAMPLES}; those that a control plane has by name are not read from here.",
+            hint=(
+                f"A source is {EXAMPLES}; those that a control plane has by name are not read "
+                "from here."
+            ),
         )
     if database or path.suffix in _DATABASES:
         return SourceUrl(
@@ -119,10 +125,10 @@ def _trino(parts: SplitResult, port: int | None) -> SourceUrl:
         "catalog": catalog or None,
         "schema": schema or None,
     }
-    given: dict[str, object] = {
+    values: dict[str, object] = {
         ("starburst_role" if k == "role" else k): v or None for k, v in _settings(parts).items()
     }
-    return SourceUrl(kind="trino", config=settings | given, secrets=_password("trino"))
+    return SourceUrl(kind="trino", config=settings | values, secrets=_password("trino"))
 
 
 def _bucket(text: str, parts: SplitResult) -> SourceUrl:
@@ -146,8 +152,8 @@ def _settings(parts: SplitResult) -> dict[str, object]:
 
 
 def _password(kind: str) -> dict[str, str]:
-    found = os.environ.get("PENSTOCK_SOURCE_PASSWORD") or os.environ.get(_PASSWORDS[kind])
-    return {"password": found} if found else {}
+    password = os.environ.get("PENSTOCK_SOURCE_PASSWORD") or os.environ.get(_PASSWORDS[kind])
+    return {"password": password} if password else {}
 
 
 def _decoded(text: str | None) -> str | None:

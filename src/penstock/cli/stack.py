@@ -78,7 +78,7 @@ class Stack:
         environment: dict[str, str] | None = None,
         furnish: Callable[[str], None] | None = None,
     ) -> None:
-        """`furnish` is called with the address before anybody is told that it runs."""
+        """`furnish` is called with the address before the stack is announced."""
         self.home = home
         self.url = ""
         self.members: dict[str, Member] = {}
@@ -155,14 +155,14 @@ class Stack:
 
     @staticmethod
     def _take(home: Home) -> IO[str]:
-        held = home.hold()
-        if held is None:
+        lock_file = home.hold()
+        if lock_file is None:
             running = home.running()
             who = f"process {running.pid} at {running.url}" if running else "another process"
             raise Conflict(
                 f"{home.folder} is in use by {who}.", hint="Use that one, or stop it: penstock down"
             )
-        return held
+        return lock_file
 
     def _free_port(self) -> int:
         with socket.socket() as probe:

@@ -1,4 +1,4 @@
-"""`penstock table|maintain`: Iceberg tables and what keeps them well, over HTTP."""
+"""`penstock table|maintain`: inspects and maintains Iceberg tables, over HTTP."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ def list_tables(*, json: Json = False) -> int:
 
 
 def health(name: str, *, json: Json = False) -> int:
-    """Say how a table is, and why: `penstock table health lake.sales.orders`."""
+    """Show a table's health, with reasons: `penstock table health lake.sales.orders`."""
     with connect() as ps, patience(f"Looking at {name}"):
-        found = _table(ps, name).health()
-    return print_document(found, json=json)
+        report = _table(ps, name).health()
+    return print_document(report, json=json)
 
 
 def recommendation(name: str, *, json: Json = False) -> int:
-    """Say what would do a table good."""
+    """Recommend maintenance for a table."""
     with connect() as ps, patience(f"Looking at {name}"):
-        found = _table(ps, name).recommendation()
-    return print_document(found, json=json)
+        advice = _table(ps, name).recommendation()
+    return print_document(advice, json=json)
 
 
 def history(name: str, *, json: Json = False) -> int:
-    """Say what was done to a table."""
+    """Show a table's maintenance history."""
     with connect() as ps:
         return print_table(
             _table(ps, name).history(), ("job_id", "status", "created_at", "finished_at"), json=json
@@ -48,7 +48,7 @@ def history(name: str, *, json: Json = False) -> int:
 def maintain(
     name: str, *actions: str, dry_run: bool = False, wait: bool = True, json: Json = False
 ) -> int:
-    """Maintain a table: compact, expire, manifests, deletes, orphans, or the actions' full names."""
+    """Maintain a table: compact, expire, manifests, deletes, orphans, or full action names."""
     with connect() as ps:
         if dry_run:
             with patience(f"Planning for {name}"):

@@ -64,10 +64,10 @@ def down(*, json: Json = False) -> int:
 
 
 def status(*, json: Json = False) -> int:
-    """Say what runs here; exit code 5 when nothing does."""
+    """Show what runs here; exit code 5 when nothing does."""
     try:
         with session() as http:
-            found: dict[str, Any] = {
+            document: dict[str, Any] = {
                 "url": http.url,
                 "ready": http.call("GET", "/ready"),
                 "queues": http.call("GET", "/api/queues")["data"],
@@ -79,7 +79,7 @@ def status(*, json: Json = False) -> int:
             raise
         emit({"url": None}, as_json=json, render=partial(complain, e.message, e.hint))
         return UNAVAILABLE
-    emit(found, as_json=json, render=lambda: _print_status(found))
+    emit(document, as_json=json, render=lambda: _print_status(document))
     return 0
 
 
@@ -190,7 +190,10 @@ def _up_detached(
                 complain("It did not start.", f"Its log: {home.logs / 'up.log'}")
                 return FAILED
             time.sleep(0.05)
-    words = f"[green]●[/green] Penstock runs at [bold]{running.url}[/bold] [dim](process {running.pid})[/dim]"
+    words = (
+        f"[green]●[/green] Penstock runs at [bold]{running.url}[/bold] [dim](process "
+        f"{running.pid})[/dim]"
+    )
     return _say_it_runs(home, words, login_link=login_link, json=json)
 
 
@@ -210,12 +213,13 @@ def _started(home: Home, pid: int) -> Running | None:
     return running if running and running.pid == pid else None
 
 
-def _print_status(found: dict[str, Any]) -> None:
-    out.print(f"[green]●[/green] {found['url']}")
-    waiting = sum(row["ready"] for row in found["queues"])
-    active = sum(row["running"] for row in found["queues"])
-    out.print(f"  {waiting:,} jobs wait, {active:,} run, {len(found['workers'])} workers")
-    if found["drain"]["draining"]:
+def _print_status(document: dict[str, Any]) -> None:
+    out.print(f"[green]●[/green] {document['url']}")
+    waiting = sum(row["ready"] for row in document["queues"])
+    active = sum(row["running"] for row in document["queues"])
+    out.print(f"  {waiting:,} jobs wait, {active:,} run, {len(document['workers'])} workers")
+    if document["drain"]["draining"]:
         out.print(
-            f"  [yellow]draining[/yellow] since {found['drain']['changed_at']} by {found['drain']['changed_by']}"
+            f"  [yellow]draining[/yellow] since {document['drain']['changed_at']} by "
+            f"{document['drain']['changed_by']}"
         )

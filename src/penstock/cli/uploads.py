@@ -31,7 +31,7 @@ def list_uploads(*, json: Json = False) -> int:
 
 
 def show_usage(*, json: Json = False) -> int:
-    """Show what your uploads take, and may take."""
+    """Show the size and quota of your uploads."""
     with connect() as ps:
         return print_document(ps.reconcile.upload_usage(), json=json)
 

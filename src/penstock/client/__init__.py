@@ -1,4 +1,4 @@
-"""The client: what speaks to a control plane over HTTP, and knows nothing of the server's rooms.
+"""The Python client of a control plane, over HTTP; it imports nothing of the server.
 
 Its names are loaded when they are first used, so that a command which needs only the errors does
 not wait for HTTP.

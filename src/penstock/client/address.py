@@ -1,5 +1,4 @@
-"""Where the control plane is: by arguments, then the environment, then this machine's own `penstock
-up`."""
+"""Finds the control plane: arguments, then the environment, then this machine's `penstock up`."""
 
 from __future__ import annotations
 

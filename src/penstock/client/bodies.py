@@ -1,4 +1,4 @@
-"""What is sent: only what was given."""
+"""Builds request bodies without unset fields."""
 
 from __future__ import annotations
 

@@ -21,12 +21,12 @@ def decode(kind: type[T], value: object) -> T:
     if not isinstance(value, dict):
         raise TypeError(f"{kind.__name__} is made from an object, not from {type(value).__name__}.")
     hints = _hints(typing.cast("Any", kind))
-    known = {
+    fields = {
         name: _value(hints[name], value[name]) for name in hints if name in value and name != "raw"
     }
     if "raw" in hints:
-        known["raw"] = value
-    return kind(**known)
+        fields["raw"] = value
+    return kind(**fields)
 
 
 @cache

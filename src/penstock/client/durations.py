@@ -1,5 +1,4 @@
-"""Spans of time as people write them: `"2h"`, `"30m"`, `"1d12h"`, a timedelta, or ISO 8601, which
-the API takes."""
+"""Parses durations: `"2h"`, `"30m"`, `"1d12h"`, a timedelta or ISO 8601, which the API takes."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What a control plane or graph server can answer with, as one tree of exceptions rebuilt from the
-error's code.
+"""Errors of a control plane or graph server as one exception tree, rebuilt from the error's
+code.
 
 ClientError
 ├── Unreachable
@@ -35,7 +35,7 @@ from typing import Any
 
 
 class ClientError(Exception):
-    """The root. `code` is the server's, or UNREACHABLE when nobody answered."""
+    """The root. `code` is the server's, or UNREACHABLE when the server is unreachable."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class ClientError(Exception):
 
 
 class Unreachable(ClientError):
-    """Nobody answers at the address."""
+    """The server is unreachable."""
 
 
 class Unauthenticated(ClientError):
@@ -80,7 +80,7 @@ class Invalid(ClientError):
 
 
 class Refused(Invalid):
-    """A gate says no: SQL that does more than read, a name or an address that is not let through."""
+    """Rejected by a guard: SQL that is not read-only, or a name or address not allowed."""
 
 
 class TooLarge(Invalid):
@@ -112,7 +112,7 @@ class RateLimited(ClientError):
 
 
 class Unavailable(ClientError):
-    """The server is there and cannot do it now: draining, in maintenance, or without its database."""
+    """The server is temporarily unavailable: draining, read-only or without its database."""
 
 
 class TimedOut(ClientError):
@@ -132,7 +132,7 @@ class SourceFailed(Failed):
 
 
 class StorageFailed(Failed):
-    """Where results are kept refuses, is full, or has something else than was written."""
+    """The object store refused, is full, or an object is damaged."""
 
 
 class ServerError(ClientError):
@@ -144,7 +144,9 @@ _CODES: dict[type[ClientError], str] = {
     Unauthenticated: "AUTHENTICATION_REQUIRED INVALID_TOKEN INVALID_ROLE INVALID_COMPONENT",
     PermissionDenied: "PERMISSION_DENIED",
     NotFound: "RESOURCE_NOT_FOUND ALGORITHM_NOT_FOUND OBJECT_MISSING",
-    Invalid: "VALIDATION_FAILED METHOD_NOT_ALLOWED CAPABILITY_MISSING COLUMNS_DIFFER DRIVER_MISSING RECIPE_INVALID"
+    Invalid: "VALIDATION_FAILED METHOD_NOT_ALLOWED CAPABILITY_MISSING COLUMNS_DIFFER "
+    "DRIVER_MISSING "
+    "RECIPE_INVALID"
     " EXPORT_TOO_LARGE"
     " RECONCILE_BAD_VALUE RECONCILE_DECISION RECONCILE_RULE RECONCILE_TOO_MANY SAME_VERSION"
     " SCHEMA_MISMATCH"
@@ -152,24 +154,31 @@ _CODES: dict[type[ClientError], str] = {
     Refused: "MAINTENANCE_REFUSED NAME_REFUSED URL_REFUSED SQL_REFUSED SQL_UNREADABLE SQL_TOO_LARGE"
     " SQL_STATEMENT_REFUSED SQL_FUNCTION_REFUSED SQL_TABLE_REFUSED SQL_DUPLICATE_COLUMN",
     TooLarge: "PAYLOAD_TOO_LARGE HEADERS_TOO_LARGE",
-    Conflict: "CONFLICT STALE_ATTEMPT JOBS_ALREADY_EXIST SHUTDOWN_BLOCKED CLUSTER_HELD COMMIT_CONFLICT"
+    Conflict: "CONFLICT STALE_ATTEMPT JOBS_ALREADY_EXIST SHUTDOWN_BLOCKED CLUSTER_HELD "
+    "COMMIT_CONFLICT"
     " RECONCILE_THRESHOLD OBJECT_EXISTS",
     InvalidState: "INVALID_STATE INVALID_STATE_TRANSITION",
     Locked: "RESOURCE_LOCKED",
     LimitReached: "CONCURRENCY_LIMIT UPLOAD_QUOTA_EXCEEDED",
     DependencyExists: "DEPENDENCY_EXISTS",
     RateLimited: "RATE_LIMITED",
-    Unavailable: "UNAVAILABLE MAINTENANCE DRAINING DATABASE_UNAVAILABLE NOT_READY LAUNCH_FAILED COMMIT_UNKNOWN"
-    " CATALOG_UNAVAILABLE ENGINE_UNAVAILABLE GRAPH_ENGINE_RESTARTED SOURCE_UNAVAILABLE SOURCE_CHANGED SOURCE_QUERY_LOST"
+    Unavailable: "UNAVAILABLE MAINTENANCE DRAINING DATABASE_UNAVAILABLE NOT_READY LAUNCH_FAILED "
+    "COMMIT_UNKNOWN"
+    " CATALOG_UNAVAILABLE ENGINE_UNAVAILABLE GRAPH_ENGINE_RESTARTED SOURCE_UNAVAILABLE "
+    "SOURCE_CHANGED SOURCE_QUERY_LOST"
     " STORAGE_UNAVAILABLE SCRATCH_FULL SECRET_KEY_MISSING",
     TimedOut: "QUERY_TIMEOUT ALGORITHM_TIMEOUT REQUEST_TIMEOUT",
     QueryError: "RYUGRAPH_ERROR ENGINE_QUERY_FAILED",
-    Failed: "ALGORITHM_FAILED ALGORITHM_CANCELLED ALGORITHM_OUT_OF_MEMORY ENGINE_FAILED ENGINE_OUT_OF_MEMORY"
+    Failed: "ALGORITHM_FAILED ALGORITHM_CANCELLED ALGORITHM_OUT_OF_MEMORY ENGINE_FAILED "
+    "ENGINE_OUT_OF_MEMORY"
     " GRAPH_ENGINE_CRASHED QUERY_OUT_OF_MEMORY"
     " MAINTENANCE_FAILED TABLE_UNREADABLE UNREADABLE_FILE CONTENT_DIFFERS RECONCILE_TOTALS"
     " DATABASE_ERROR SCHEMA_CREATE_ERROR DATA_LOAD_ERROR",
     SourceFailed: "SOURCE_ERROR SOURCE_REFUSED SOURCE_QUERY_ERROR SOURCE_SNAPSHOT_LOST",
-    StorageFailed: "STORAGE_ERROR STORAGE_BUCKET_MISSING STORAGE_REFUSED STORAGE_FULL OBJECT_DAMAGED ROWS_DIFFER",
+    StorageFailed: (
+        "STORAGE_ERROR STORAGE_BUCKET_MISSING STORAGE_REFUSED STORAGE_FULL OBJECT_DAMAGED "
+        "ROWS_DIFFER"
+    ),
     ServerError: "INTERNAL POSTGRES_FAILED POSTGRES_MISSING",
 }
 BY_CODE: dict[str, type[ClientError]] = {
@@ -190,7 +199,7 @@ _BY_STATUS: dict[int, type[ClientError]] = {
 
 def unreachable(url: str, cause: Exception) -> Unreachable:
     return Unreachable(
-        f"Nobody answers at {url} ({type(cause).__name__}).",
+        f"No server is reachable at {url} ({type(cause).__name__}).",
         code="UNREACHABLE",
         status=503,
         hint="Start it with `penstock up`, or set PENSTOCK_URL.",
@@ -208,12 +217,12 @@ def rebuilt(status: int, body: object) -> ClientError:
         BY_CODE.get(code) or _BY_STATUS.get(status) or (ServerError if status >= 500 else Invalid)
     )
     details = fields.get("details")
-    found = details if isinstance(details, dict) else {}
+    detail_fields = details if isinstance(details, dict) else {}
     return kind(
         str(fields.get("message") or f"The server answered {status}."),
         code=code,
         status=status,
-        hint=found.get("hint"),
-        details=found,
+        hint=detail_fields.get("hint"),
+        details=detail_fields,
         request_id=meta.get("request_id") if isinstance(meta, dict) else None,
     )

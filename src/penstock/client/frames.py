@@ -1,4 +1,4 @@
-"""Rows as frames and graphs, with the types that the engine said.
+"""Rows as data frames and graphs, with the engine's column types.
 
 JSON has no dates; a column that the engine calls DATE or TIMESTAMP becomes one again. What needs
 another package is imported when it is asked for.

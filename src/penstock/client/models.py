@@ -1,4 +1,4 @@
-"""What the API's resources look like here: frozen, typed, with the server's whole answer in `raw`."""
+"""Models of the API's resources: frozen, typed, with the server's whole response in `raw`."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far an instance or a snapshot is; `steps` are an instance's, `jobs` a snapshot's exports."""
+    """Progress of an instance (`steps`) or of a snapshot (`jobs`, its exports)."""
 
     phase: str
     progress_percent: float = 0.0

@@ -1,4 +1,4 @@
-"""How a result is shown: in a notebook as a graph, if there is one in it, else as a table."""
+"""Displays a result in a notebook: as a graph if it contains one, otherwise as a table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A progress bar, in a terminal or a notebook; nothing where nobody looks."""
+"""A progress bar for terminals and notebooks; silent when output is not shown."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def _in_a_cell(title: str) -> Callable[[float, str], None]:
 
 def _picture(title: str, percent: float, step: str) -> str:
     return (
-        f"<div><span>{html.escape(title)}</span> "
-        f"<progress max='100' value='{percent:.0f}'>{percent:.0f} %</progress> <span>{html.escape(step)}</span></div>"
+        f"<div><span>{html.escape(title)}</span> <progress max='100' "
+        f"value='{percent:.0f}'>{percent:.0f} %</progress> <span>{html.escape(step)}</span></div>"
     )
 
 

@@ -1,5 +1,4 @@
-"""The result of a query: columns with their types, as a table for people and as frames for
-programs.
+"""The result of a query: typed columns, shown as a table and converted to data frames.
 
 Values are the engine's: a node is a dict with `_id`, `_label` and its properties, an edge one with
 `_id`, `_type`, `_src` and `_dst`. What needs another package says which one.
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from penstock.widget.contract import View
-    from penstock.widget.expansion import Neighbours
+    from penstock.widget.expansion import Neighbors
 
 SHOWN_ROWS = 20
 LONGEST_CELL = 80
@@ -40,7 +39,7 @@ class QueryResult:
     rows: Sequence[Sequence[Any]]
     execution_time_ms: int = 0
     truncated: bool = False
-    neighbours: Neighbours | None = field(default=None, compare=False)
+    neighbors: Neighbors | None = field(default=None, compare=False)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -55,7 +54,8 @@ class QueryResult:
         """The one value of a result of one row and one column."""
         if len(self.rows) != 1 or len(self.columns) != 1:
             raise ValueError(
-                f"The result has {len(self.rows)} rows of {len(self.columns)} columns, not one value."
+                f"The result has {len(self.rows)} rows of {len(self.columns)} columns, not one "
+                "value."
             )
         return self.rows[0][0]
 
@@ -85,17 +85,17 @@ class QueryResult:
 
     def nodes(self) -> dict[str, dict[str, Any]]:
         """Every node that the result holds, alone, in lists or in paths, by its id."""
-        return {found["_id"]: found for found in _elements(self.rows) if "_label" in found}
+        return {element["_id"]: element for element in _elements(self.rows) if "_label" in element}
 
     def edges(self) -> dict[str, dict[str, Any]]:
         return {
-            found["_id"]: found
-            for found in _elements(self.rows)
-            if "_type" in found and "_src" in found
+            element["_id"]: element
+            for element in _elements(self.rows)
+            if "_type" in element and "_src" in element
         }
 
     def to_networkx(self) -> networkx.MultiDiGraph[str]:
-        """The nodes and edges of the result as a graph; parallel edges are kept apart by their ids."""
+        """The result's nodes and edges as a graph; parallel edges are keyed by their ids."""
         graph: networkx.MultiDiGraph[str] = needed("networkx").MultiDiGraph()
         for key, node in self.nodes().items():
             graph.add_node(key, **node)
@@ -104,7 +104,7 @@ class QueryResult:
         return graph
 
     def to_igraph(self) -> Any:
-        """The same as an `igraph.Graph`: a vertex's `name` is its id, its own name is its `label`."""
+        """The same as an `igraph.Graph`: a vertex's `name` is its id, its caption its `label`."""
         return igraph_of(self.nodes(), self.edges())
 
     def _typed(self) -> dict[str, list[Any]]:
@@ -135,7 +135,7 @@ class QueryResult:
         """The graph of it as a widget, whose `selection` follows the reader; needs `pip install
         'penstock[widget]'`.
 
-        A double click brings a node's neighbours from the graph that was asked, `expand_cap` at
+        A double click brings a node's neighbors from the graph that was asked, `expand_cap` at
         once.
         """
         needed("anywidget")
@@ -147,7 +147,7 @@ class QueryResult:
             colour_by=colour_by,
             size_by=size_by,
             height=height,
-            expand=self.neighbours,
+            expand=self.neighbors,
             expand_cap=expand_cap,
         )
 
@@ -164,7 +164,10 @@ class QueryResult:
         return Group(table, Text(self._caption(), style="dim"))
 
     def __repr__(self) -> str:
-        return f"<QueryResult {len(self.rows)} × {len(self.columns)}: {printable(', '.join(self.columns))}>"
+        return (
+            f"<QueryResult {len(self.rows)} × {len(self.columns)}: "
+            f"{printable(', '.join(self.columns))}>"
+        )
 
     def _repr_html_(self) -> str:
         head = "".join(
@@ -176,7 +179,10 @@ class QueryResult:
             for row in self.rows[:SHOWN_ROWS]
         )
         caption = html.escape(self._caption())
-        return f"<table><caption>{caption}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        return (
+            f"<table><caption>{caption}</caption><thead><tr>{head}</tr></thead>"
+            f"<tbody>{body}</tbody></table>"
+        )
 
     def _caption(self) -> str:
         shown = "" if len(self.rows) <= SHOWN_ROWS else f", the first {SHOWN_ROWS} shown"

@@ -1,4 +1,4 @@
-"""The command line's plain calls: a path as it is written, and what was answered."""
+"""A minimal synchronous HTTP session for the command line."""
 
 from __future__ import annotations
 

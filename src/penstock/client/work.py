@@ -1,4 +1,4 @@
-"""Long work as the API shows it: jobs, runs of recipes and of algorithms, and how far each is."""
+"""Long-running work: jobs, recipe runs and algorithm executions, and their progress."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""SQL engines that match: one contract, one module a driver."""
+"""SQL engines that run a matching: one contract, one driver module per engine."""

@@ -1,12 +1,12 @@
-"""How files look inside an engine: columns by position, under names that no file can bring.
+"""Internal column names of an engine: columns by position, under names that no file can have.
 
-A file may have any column names: our own (`_id`), two that differ only in case, names that SQL
-reserves. Engines treat such names differently, and DuckDB compares them without case. Inside an
-engine the columns of a relation are therefore `f0`, `f1`, … and the row's place is `_id`; the
-names of the file come back when rows leave.
+A file may have any column names: `_id`, two that differ only in case, SQL keywords. Engines treat
+such names differently, and DuckDB compares them case-insensitively. Inside an engine the columns of
+a relation are therefore `f0`, `f1`, … and the row's position is `_id`; the names of the file come
+back when rows leave the engine.
 
-Types come back too: an engine may carry a value as another type (a decimal of more than 38 digits
-as text, a time zone as UTC), so whatever leaves is cast to the type of the file.
+Types come back too: an engine may hold a value as another type (a decimal of more than 38 digits as
+text, a time zone as UTC), so results are cast to the type of the file.
 """
 
 from __future__ import annotations
@@ -29,37 +29,38 @@ _BATCH = 65_536
 
 
 def one_schema(files: Sequence[Path]) -> pa.Schema:
-    """The schema of files, which must be one: columns are read by their places."""
+    """The common schema of files. All files must have the same one: columns are read by
+    position."""
     schema = pq.read_schema(files[0])
     for file in files[1:]:
         if not pq.read_schema(file).equals(schema):
             raise EngineQueryError(
-                f"{file.name} has other columns or types than {files[0].name}.",
+                f"{file.name} has different columns or types than {files[0].name}.",
                 hint="Write all files of one side with the same columns, in the same order.",
             )
     return schema
 
 
 def inner_name(place: int) -> str:
-    """What the column at a place of a file is called inside an engine."""
+    """The name inside an engine of the column at this position."""
     return f"f{place}"
 
 
 def quoted(name: str) -> str:
-    """A name from outside as SQL has it."""
+    """An identifier quoted for SQL."""
     escaped = name.replace('"', '""')
     return f'"{escaped}"'
 
 
 def with_names(relation: str, columns: Mapping[str, str]) -> str:
-    """A relation with the names that its columns have outside, and nothing else; `columns` has
-    what each name is inside."""
+    """SELECT that gives a relation its outside column names; `columns` maps each name to its
+    SQL."""
     chosen = [f"{sql} AS {quoted(name)}" for name, sql in columns.items()]
     return f"SELECT {', '.join(chosen)} FROM {relation}"
 
 
 def inner_schema(schema: pa.Schema) -> pa.Schema:
-    """A file's schema as it is inside an engine, without the row's place."""
+    """A file's schema inside an engine, without the row id."""
     types = [inner_type(field.type) for field in plain(schema)]
     return pa.schema([pa.field(inner_name(place), kind) for place, kind in enumerate(types)])
 
@@ -83,14 +84,15 @@ def inner_type(kind: pa.DataType) -> pa.DataType:
 
 
 def needs_copy(schema: pa.Schema) -> bool:
-    """Whether a file has types that an engine which reads it in place would read as others."""
+    """Whether a file has types that an engine would misread if it read the file in place."""
     return any(inner_type(field.type) != field.type for field in plain(schema)) or any(
         isinstance(field.type, pa.BaseExtensionType) for field in schema
     )
 
 
 def copy(files: Sequence[Path], target: Path) -> None:
-    """Write the rows of files with their ids into one file, as they are inside an engine."""
+    """Write the rows of files with their ids into one file, with the types used inside an
+    engine."""
     schema = pq.read_schema(files[0])
     numbered = pa.schema([pa.field(ROW, pa.int64()), *inner_schema(schema)])
     # The statistics of floats leave out NaN: an engine would take 1 and NaN for a constant 1.
@@ -111,15 +113,14 @@ def _numbered(file: Path, first: int, schema: pa.Schema) -> Iterator[pa.RecordBa
 
 
 def leaving(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Batches of an engine under the names and types that their columns have outside."""
+    """Batches of an engine with the column names and types they have outside it."""
     for batch in batches:
         columns = list(map(restored, batch.columns, schema.types))
         yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def restored(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    """A column as another type that holds the same values; structs by the places of their
-    fields."""
+    """Cast a column to another type that holds the same values; struct fields match by position."""
     if isinstance(column, pa.ExtensionArray):
         column = column.storage
     if column.type == kind:

@@ -1,8 +1,8 @@
-"""DataFusion in this process. It reads what it is told of by name; SQL that would name a file or
-make a table of one is not understood by it, for nothing is registered that could read one.
+"""The DataFusion engine, in process. Only registered relations can be read: SQL cannot name a file,
+and DDL, DML and SET are refused.
 
-Its hash join cannot spill: a join that is larger than its memory fails, with the name of the other
-engine.
+Its hash join cannot spill: a join larger than the memory limit fails, and the error suggests
+DuckDB.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from penstock.engines.dates import date_texts, far_date_or, far_stamp_or, stamp_
 from penstock.engines.errors import EngineError, EngineFull, EngineQueryError
 from penstock.engines.floats import rounded, shortest
 from penstock.engines.plain_types import cast, plain
-from penstock.engines.spill_room import SpillRoom, writing
+from penstock.engines.spill import SpillLimit, writing
 from penstock.engines.texts import FAILED, FUNCTIONS
 from penstock.engines.zones import offsets
 
@@ -44,11 +44,11 @@ _ASCII = {
 }
 _SETTINGS = {
     "datafusion.execution.time_zone": "UTC",
-    # Else 0.1 in SQL would be a double, and l.amount + 0.1 another one.
+    # Otherwise 0.1 in SQL is a double, and so is l.amount + 0.1.
     "datafusion.sql_parser.parse_float_as_decimal": "true",
 }
 _PLANNING = re.compile(r"^(Optimizer rule '[^']*' failed|[a-z_]+)\ncaused by\n")
-"""What it says before an error that it came upon while it planned a query."""
+"""Prefix of errors raised during query planning."""
 _OURS = (
     "SQL error",
     "Schema error",
@@ -63,7 +63,7 @@ def connect(scratch: Path, limits: EngineLimits) -> DataFusionEngine:
     return DataFusionEngine(scratch, limits)
 
 
-class DataFusionWords:
+class DataFusionDialect:
     def day(self, date: str) -> str:
         return f"CAST(CAST({date} AS DATE) AS INT)"
 
@@ -146,7 +146,7 @@ class DataFusionEngine:
     name = "datafusion"
 
     def __init__(self, scratch: Path, limits: EngineLimits) -> None:
-        self.words = DataFusionWords()
+        self.dialect = DataFusionDialect()
         self.scratch = scratch
         self._stopped = False
         runtime = (
@@ -154,8 +154,8 @@ class DataFusionEngine:
         )
         config = SessionConfig(_SETTINGS).with_target_partitions(limits.threads)
         self._context = SessionContext(config, runtime)
-        self._spill = SpillRoom.of(scratch, limits.spill_bytes)
-        # In whole kilobytes, the smallest unit that it knows.
+        self._spill = SpillLimit.of(scratch, limits.spill_bytes)
+        # Whole kilobytes are the smallest unit of this setting.
         kilobytes = max(1, self._spill.size // 1024)
         self._context.sql(
             f"SET datafusion.runtime.max_temp_directory_size = '{kilobytes}K'"
@@ -186,7 +186,7 @@ class DataFusionEngine:
         self._context = SessionContext()
 
     def relation(self, name: str, files: Sequence[Path]) -> pa.Schema:
-        """Its scan keeps no order, so the rows are copied once with their ids."""
+        """The scan keeps no order, so the rows are copied once with their ids."""
         schema, target = one_schema(files), self.scratch / f"{name}.parquet"
         with writing(self.scratch):
             copy(files, target)
@@ -226,11 +226,11 @@ class DataFusionEngine:
         with self._translated():
             frame = self._query(sql)
             schema = plain(frame.schema())
-            found = frame.execute_stream()
-        return pa.RecordBatchReader.from_batches(schema, self._read(found, schema))
+            batches = frame.execute_stream()
+        return pa.RecordBatchReader.from_batches(schema, self._read(batches, schema))
 
     def cancel(self) -> None:
-        """Between batches: a statement of this engine cannot be interrupted from outside."""
+        """Takes effect between batches: DataFusion cannot interrupt a running statement."""
         self._stopped = True
 
     @contextmanager
@@ -256,9 +256,9 @@ class DataFusionEngine:
             name, full or [[pa.RecordBatch.from_pylist([], schema=schema)]]
         )
 
-    def _read(self, found: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    def _read(self, batches: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         with self._translated():
-            for batch in found:
+            for batch in batches:
                 if self._stopped:
                     raise EngineError("The query was cancelled.")
                 yield from cast(schema, [batch.to_pyarrow()])
@@ -269,8 +269,8 @@ def _split(text: str) -> str:
 
 
 def in_ascii(pattern: str) -> str:
-    """A pattern whose classes are those of ASCII, as DuckDB has them; here they are those of
-    Unicode."""
+    """A pattern whose character classes are those of ASCII, as in DuckDB; here they are
+    Unicode's."""
     return _CLASS.sub(lambda escape: _ASCII.get(escape[1], escape[0]), pattern)
 
 

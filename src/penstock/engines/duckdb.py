@@ -1,7 +1,7 @@
-"""DuckDB in this process: limited in memory, spilling to its scratch folder, and shut in.
+"""The DuckDB engine, in process: memory-limited, spilling to its scratch folder, and sandboxed.
 
-It may read the folders of the files that it was told of and its own scratch, nothing else; settings
-are locked before the first query of a recipe is seen.
+It may read the folders of the registered files and its own scratch folder, nothing else. Settings
+are locked before the first query of a recipe runs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from penstock.engines.dates import date_texts, far_date_or, far_stamp_or, stamp_
 from penstock.engines.errors import EngineError, EngineFull, EngineQueryError
 from penstock.engines.floats import rounded, shortest
 from penstock.engines.plain_types import cast, plain
-from penstock.engines.spill_room import SpillRoom, writing
+from penstock.engines.spill import SpillLimit, writing
 from penstock.engines.texts import FAILED, FUNCTIONS
 from penstock.engines.zones import offsets
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from penstock.engines.contract import Unit
 
-_KIND = re.compile(r"(?P<kind>[A-Za-z ]+) Error: (?P<said>.*)", re.DOTALL)
+_KIND = re.compile(r"(?P<kind>[A-Za-z ]+) Error: (?P<reason>.*)", re.DOTALL)
 _OURS = frozenset(
     {"Binder", "Catalog", "Conversion", "Invalid Input", "Out of Range", "Parser", "Syntax"}
 )
@@ -44,7 +44,7 @@ def connect(scratch: Path, limits: EngineLimits) -> DuckDbEngine:
     return DuckDbEngine(scratch, limits)
 
 
-class DuckDbWords:
+class DuckDbDialect:
     def day(self, date: str) -> str:
         return f"CAST(CAST({date} AS DATE) - DATE '1970-01-01' AS INTEGER)"
 
@@ -59,7 +59,7 @@ class DuckDbWords:
         return far_stamp_or(micros, near)
 
     def ticks(self, moment: str, unit: Unit) -> str:
-        # It takes the last number on either side for infinity, and gives null for it.
+        # DuckDB reads the extreme values as infinity, and returns null for them.
         last = f"CASE WHEN {moment} > TIMESTAMP 'epoch' THEN {2**63 - 1} ELSE {1 - 2**63} END"
         endless = f"CASE WHEN {moment} IS NOT NULL THEN {last} END"
         return f"COALESCE(epoch_{unit}({moment}), {endless})"
@@ -111,10 +111,14 @@ class DuckDbWords:
 
     def edits(self, a: str, b: str) -> str:
         plain_bytes = f"strlen({a}) = length({a}) AND strlen({b}) = length({b})"
-        return f"CAST(CASE WHEN {plain_bytes} THEN levenshtein({a}, {b}) ELSE _edits({a}, {b}) END AS BIGINT)"
+        return (
+            f"CAST(CASE WHEN {plain_bytes} THEN levenshtein({a}, {b})"
+            f" ELSE _edits({a}, {b}) END AS BIGINT)"
+        )
 
     def shared(self, a: str, b: str) -> str:
-        return f"CAST(len(list_intersect(list_distinct({_split(a)}), list_distinct({_split(b)}))) AS BIGINT)"
+        common = f"list_intersect(list_distinct({_split(a)}), list_distinct({_split(b)}))"
+        return f"CAST(len({common}) AS BIGINT)"
 
     def words(self, a: str) -> str:
         return f"CAST(len(list_distinct({_split(a)})) AS BIGINT)"
@@ -127,14 +131,14 @@ class DuckDbEngine:
     name = "duckdb"
 
     def __init__(self, scratch: Path, limits: EngineLimits) -> None:
-        self.words = DuckDbWords()
+        self.dialect = DuckDbDialect()
         self.scratch = scratch
         self._allowed = [f"{scratch}/"]
         self._locked = False
-        self._spill = SpillRoom.of(scratch, limits.spill_bytes)
+        self._spill = SpillLimit.of(scratch, limits.spill_bytes)
         with self._translated():
             self._db = duckdb.connect(":memory:", config=_settings(self._spill, limits))
-            # Among the settings of `connect` it is shown and not obeyed.
+            # Among the settings of `connect` it is listed but has no effect.
             self._db.execute("SET max_temp_directory_size = $1", [f"{self._spill.size}B"])
             self._db.execute("SET GLOBAL TimeZone = 'UTC'")
             self._db.create_function("_edits", _edits, ["VARCHAR", "VARCHAR"], "INTEGER")
@@ -168,9 +172,9 @@ class DuckDbEngine:
         self._db.close()
 
     def relation(self, name: str, files: Sequence[Path]) -> pa.Schema:
-        """Before anything else is asked: the doors are shut by the first question."""
+        """Must come before the first query: that query locks the sandbox."""
         if self._locked:
-            raise EngineError("Files are named before the first query, not after it.")
+            raise EngineError("Files must be registered before the first query.")
         schema = one_schema(files)
         inner = ", ".join(inner_name(place) for place in range(len(schema)))
         if needs_copy(schema):
@@ -189,8 +193,8 @@ class DuckDbEngine:
     def table(self, name: str, sql: str) -> int:
         self._lock()
         with self._translated():
-            found = self._db.execute(f"CREATE TABLE {name} AS {sql}").fetchone()
-        return int(found[0]) if found else 0
+            row = self._db.execute(f"CREATE TABLE {name} AS {sql}").fetchone()
+        return int(row[0]) if row else 0
 
     def load(self, name: str, rows: pa.Table) -> None:
         self._lock()
@@ -245,7 +249,7 @@ class DuckDbEngine:
         self._locked = True
 
 
-def _settings(spill: SpillRoom, limits: EngineLimits) -> dict[str, Any]:
+def _settings(spill: SpillLimit, limits: EngineLimits) -> dict[str, Any]:
     return {
         "allow_community_extensions": "false",
         "allow_persistent_secrets": "false",
@@ -273,7 +277,7 @@ def _text(path: Path | str) -> str:
 
 
 def _edits(a: str, b: str) -> int:
-    """The same in characters; the engine's own counts bytes."""
+    """Levenshtein distance in characters; DuckDB's own counts bytes."""
     row = list(range(len(b) + 1))
     for i, x in enumerate(a, 1):
         before, row[0] = row[0], i
@@ -283,17 +287,18 @@ def _edits(a: str, b: str) -> int:
 
 
 def _explained(text: str) -> EngineError | EngineQueryError:
-    """Without the place in the statement: it is one of ours, and shows values of other rows."""
+    """The engine's error without the SQL position: the statement is generated and shows values of
+    other rows."""
     text = text.split("\n\nLINE ")[0]
     if FAILED in text:
         return EngineQueryError(text.split(FAILED)[1].split("\n")[0][:1000], kind="Invalid Input")
-    found = _KIND.match(text)
-    kind, said = (found["kind"], found["said"].strip()) if found else ("", text)
+    parsed = _KIND.match(text)
+    kind, reason = (parsed["kind"], parsed["reason"].strip()) if parsed else ("", text)
     if kind == "Out of Memory":
-        message = f"DuckDB has too little memory: {said[:300]}"
-        return EngineFull(message, hint="Give the worker more of it.")
+        message = f"DuckDB has too little memory: {reason[:300]}"
+        return EngineFull(message, hint="Give the worker more memory.")
     return (
-        EngineQueryError(said[:1000], kind=kind)
+        EngineQueryError(reason[:1000], kind=kind)
         if kind in _OURS
         else EngineError(text[:1000], kind=kind)
     )

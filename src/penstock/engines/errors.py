@@ -1,4 +1,4 @@
-"""What an engine says no with.
+"""Errors of the engines package.
 
 InvalidInput
 └── EngineQueryError   ENGINE_QUERY_FAILED   the statement, or a value in it, does not work
@@ -15,7 +15,7 @@ from penstock.kit.errors import Internal, InvalidInput, Unavailable
 
 
 class EngineQueryError(InvalidInput):
-    """The engine refused the query; its own words are in the message."""
+    """The engine refused the query; the message has its reason."""
 
     code = "ENGINE_QUERY_FAILED"
 
@@ -25,7 +25,7 @@ class EngineError(Internal):
 
 
 class EngineFull(EngineError):
-    """A join was larger than the memory the engine may have."""
+    """A join was larger than the engine's memory limit."""
 
     code = "ENGINE_OUT_OF_MEMORY"
 

@@ -1,4 +1,4 @@
-"""Floats as text, written by Python for every engine: each engine writes them in its own way."""
+"""Floats as text. Every engine calls these functions, because each formats floats differently."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ _EXACT = Context(prec=400)
 
 
 def shortest(numbers: pa.Array) -> pa.Array:
-    """Doubles in the fewest digits that no other double has, without an exponent; negative zero
-    is zero."""
+    """Doubles as their shortest round-trip digits, without an exponent; negative zero is zero."""
     return pa.array([_text(number) for number in numbers.to_pylist()], pa.string())
 
 
 def rounded(numbers: pa.Array, decimals: pa.Array) -> pa.Array:
-    """Doubles with so many decimals, one number for all rows, rounded half away from zero from
+    """Doubles with this many decimals (the same for all rows), rounded half away from zero from
     their shortest digits."""
     if not len(numbers):
         return pa.array([], pa.string())

@@ -1,5 +1,4 @@
-"""Arrow types as every engine and file can have them: values instead of dictionaries, strings
-instead of views."""
+"""Arrow types that every engine and file format supports: no dictionaries, no string views."""
 
 from __future__ import annotations
 

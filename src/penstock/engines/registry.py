@@ -1,4 +1,4 @@
-"""Which engines there are; a driver's module is imported only when it is chosen."""
+"""Registry of engines; a driver's module is imported only when it is chosen."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DEFAULT = "duckdb"
 
 
 def open_engine(name: str, scratch: Path, limits: EngineLimits) -> Engine:
-    """An engine that reads and writes below `scratch` only, beside the files that it is told of."""
+    """Open an engine that may write below `scratch` and read only that and the registered files."""
     module = ENGINES.get(name)
     if module is None:
         raise InvalidInput(

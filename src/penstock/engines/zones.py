@@ -1,7 +1,6 @@
-"""Time zones, computed here for every engine: each engine has a time zone database of its own,
-and they differ.
+"""UTC offsets of time zones, computed here for every engine: each ships its own time zone database.
 
-Arrow is fast, but knows no summer time after 2037; later moments are left to Python.
+Arrow is fast, but knows no daylight saving time after 2037; later timestamps are left to Python.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ brought into the years that Python has where it is later."""
 
 
 def is_zone(name: str) -> bool:
-    """Whether Arrow knows a zone by this name."""
+    """Whether Arrow knows a zone of this name."""
     try:
         offsets(pa.array([name]), pa.array([0], pa.int64()))
     except (pa.ArrowInvalid, pa.ArrowKeyError, ValueError):
@@ -32,8 +31,8 @@ def is_zone(name: str) -> bool:
 
 
 def offsets(zone: pa.Array, seconds: pa.Array) -> pa.Array:
-    """By how many seconds a zone's clock is ahead of UTC, at moments in seconds since 1970.
-    `zone` is one in all rows."""
+    """UTC offsets in seconds at timestamps in seconds since 1970. `zone` is the same in all
+    rows."""
     if not len(seconds):
         return pa.array([], pa.int64())
     moments = pc.cast(seconds, pa.timestamp("s", zone[0].as_py()))
@@ -55,7 +54,7 @@ def _with_late(zone: str, seconds: pa.Array, ahead: pa.Array) -> pa.Array:
 
 
 def _ahead_of_utc(rules: ZoneInfo, seconds: int) -> int:
-    """Of a moment that may be after the last that Python has."""
+    """The offset at a timestamp that may be after the last one Python can represent."""
     same_date = seconds
     if seconds >= _LAST:
         same_date = _LAST - _CALENDAR_REPEATS + (seconds - _LAST) % _CALENDAR_REPEATS

@@ -1,5 +1,4 @@
-"""The way to the children that compute: one process from which they are forked, started when first
-needed."""
+"""Manages the child processes that compute algorithms: one fork server, started on first use."""
 
 from __future__ import annotations
 
@@ -52,7 +51,7 @@ class _Child:
 
 @dataclass(slots=True)
 class _ForkServer:
-    """One zygote and the children it has; when it goes, they are gone."""
+    """A fork server and its children; they end with it."""
 
     process: Process
     children: dict[str, _Child] = field(default_factory=dict)
@@ -70,16 +69,16 @@ class _ForkServer:
         for name in list(self.children):
             self._hear({"id": name, "code": _GONE})
 
-    def _hear(self, said: dict[str, Any]) -> None:
-        child = self.children.get(said["id"])
+    def _hear(self, message: dict[str, Any]) -> None:
+        child = self.children.get(message["id"])
         if child is None:
             return
-        if "progress" in said:
-            child.progress(said["progress"])
-        elif "pid" in said:
-            child.pid = said["pid"]
+        if "progress" in message:
+            child.progress(message["progress"])
+        elif "pid" in message:
+            child.pid = message["pid"]
         elif not child.code.done():
-            child.code.set_result(said["code"])
+            child.code.set_result(message["code"])
 
 
 class Children:
@@ -100,7 +99,7 @@ class Children:
         return None if self._nest is None else self._nest.process.pid
 
     def kill(self, pid: int) -> None:
-        """End a child; whoever waits for its answer hears that it was killed."""
+        """Kill a child; its pending request fails with that error."""
         if self._nest is not None:
             for name, child in self._nest.children.items():
                 if child.pid == pid:
@@ -113,7 +112,7 @@ class Children:
     async def compute(
         self, name: str, order: Order, progress: Callable[[float], None]
     ) -> dict[str, Any]:
-        """The child's answer; its error is raised. However this ends, the child is gone."""
+        """Return the child's result or raise its error; the child always ends."""
         nest = await self._opened()
         path = order.write()
         child = _Child(progress, asyncio.get_running_loop().create_future())
@@ -165,11 +164,16 @@ def _answer(out: Path, code: int, name: str) -> dict[str, Any]:
     if code == _GONE:
         raise AlgorithmFailed(
             f"The process that computed {name} was killed (signal 9).",
-            hint="A machine short of memory does this: choose a smaller part of the graph or a larger instance.",
+            hint=(
+                "A machine short of memory does this: choose a smaller part of the graph or a "
+                "larger instance."
+            ),
         )
     how = f"by signal {Signals(-code).name}" if code < 0 else f"with code {code}"
     raise AlgorithmFailed(f"The process that computed {name} ended {how}.")
 
 
-def _raised(said: dict[str, Any]) -> PenstockError:
-    return rebuild(said["code"], said["message"], hint=said["hint"], details=said["details"])
+def _raised(message: dict[str, Any]) -> PenstockError:
+    return rebuild(
+        message["code"], message["message"], hint=message["hint"], details=message["details"]
+    )

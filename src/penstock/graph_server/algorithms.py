@@ -1,5 +1,5 @@
-"""The routes of algorithms: `/algo` for ours, `/networkx` for NetworkX's, with the same five under
-each."""
+"""HTTP routes of algorithms: `/algo` for built-in ones, `/networkx` for NetworkX, with the same
+five routes each."""
 
 import asyncio
 import re
@@ -98,8 +98,8 @@ def _listing(kind: Kind) -> APIRouter:
         described = await asyncio.to_thread(
             lambda: [_described(kind, name) for name in sorted(names)]
         )
-        found = [one for one in described if category in (None, one["category"])]
-        return _answer({"algorithms": found, "total": len(found)})
+        algorithms = [one for one in described if category in (None, one["category"])]
+        return _answer({"algorithms": algorithms, "total": len(algorithms)})
 
     @routes.get("/algorithms/{name}")
     async def get_algorithm(_caller: Trusted, name: str) -> Response:
@@ -117,15 +117,15 @@ def _watching(executions: Executions, kind: Kind) -> APIRouter:
 
     @routes.get("/executions")
     async def list_executions(_caller: Trusted) -> Response:
-        found = [told(executions, e) | {"result": brief(e.result)} for e in executions.listed(kind)]
-        return _answer({"executions": found, "total": len(found)})
+        rows = [told(executions, e) | {"result": brief(e.result)} for e in executions.listed(kind)]
+        return _answer({"executions": rows, "total": len(rows)})
 
     @routes.delete("/executions/{execution_id}")
     async def cancel(caller: Trusted, execution_id: str) -> Response:
         execution = executions.get(execution_id)
         if not caller.may_write and caller.username != execution.request.username:
             raise PermissionDenied(
-                "Only who started an algorithm, or may write here, can cancel it."
+                "Only the user who started an algorithm, or one with write access, can cancel it."
             )
         return _answer(told(executions, await executions.cancel(execution_id)))
 
@@ -138,8 +138,8 @@ def _running(executions: Executions, kind: Kind, backend: str, patience: float) 
     @routes.post("/{name}", responses={202: {"description": "Still running; ask its status."}})
     async def run(caller: Trusted, name: str, body: AlgorithmRequest | None = None) -> Response:
         # In a thread: the first of NetworkX's imports it.
-        wanted = body or AlgorithmRequest()
-        request = await asyncio.to_thread(checked, executions, kind, name, wanted, caller, backend)
+        options = body or AlgorithmRequest()
+        request = await asyncio.to_thread(checked, executions, kind, name, options, caller, backend)
         execution = executions.start(request)
         try:
             await asyncio.wait_for(execution.ended.wait(), patience)
@@ -245,7 +245,10 @@ def _check_property(
     for table in graph.schema.nodes:
         if table.label in selection.results and names & {p.name for p in table.columns}:
             raise InvalidInput(
-                f"result_property: {table.label}.{name} comes from the mapping and is never overwritten.",
+                (
+                    f"result_property: {table.label}.{name} comes from the mapping and is never "
+                    "overwritten."
+                ),
                 hint="Choose another name.",
                 parameter="result_property",
             )

@@ -1,4 +1,4 @@
-"""The graph server's HTTP face, put together of its parts."""
+"""Builds the graph server's FastAPI application."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much a request may say, and that nobody without this instance's token says anything."""
+"""Middleware that limits request bodies and rejects requests without this instance's token."""
 
 from __future__ import annotations
 

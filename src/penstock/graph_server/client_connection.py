@@ -1,4 +1,4 @@
-"""Whether whoever asked still waits for the answer."""
+"""Detects that a client disconnected before its response."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ if TYPE_CHECKING:
 
 
 async def gone(request: Request) -> None:
-    """Returns when the client has hung up; the body was read before."""
+    """Return when the client disconnects; the body must have been read."""
     while (await request.receive())["type"] != "http.disconnect":
         continue

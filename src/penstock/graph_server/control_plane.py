@@ -1,4 +1,5 @@
-"""What a graph server says to its control plane, and the one thing it asks."""
+"""HTTP client of a graph server for its control plane: progress, status, activity and the
+mapping."""
 
 from __future__ import annotations
 
@@ -133,7 +134,7 @@ class ControlPlaneClient:
             answer = await self._http.request(method, path, content=content)
         except httpx2.TransportError as e:
             raise Unavailable(
-                f"The control plane at {self._url} does not answer ({type(e).__name__})."
+                f"The control plane at {self._url} is unreachable ({type(e).__name__})."
             ) from e
         if not answer.is_success:
             raise _error(answer)
@@ -145,9 +146,9 @@ def _error(answer: httpx2.Response) -> PenstockError:
         error = orjson.loads(answer.content)["error"]
         return rebuild(error["code"], error["message"], details=error["details"])
     except (orjson.JSONDecodeError, KeyError, TypeError):
-        said = f"The control plane answered {answer.status_code}, and not in its own words."
+        message = f"The control plane answered {answer.status_code} without an error envelope."
         return (
-            Unavailable(said)
+            Unavailable(message)
             if answer.is_server_error
-            else Internal(said, hint="Is PENSTOCK_URL right?")
+            else Internal(message, hint="Is PENSTOCK_URL right?")
         )

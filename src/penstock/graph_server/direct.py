@@ -1,4 +1,4 @@
-"""The short path for a query: a regular one is answered without the framework's work for it.
+"""Fast path of `POST /query`: a regular request bypasses the framework.
 
 Whatever is irregular (another type of body, one that does not fit, numbers that readers of JSON
 take differently) takes the ordinary way, whose refusals are the only ones.

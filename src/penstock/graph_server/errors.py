@@ -1,5 +1,4 @@
-"""Errors as clients of a graph server see them: the envelope of the control plane, whatever went
-wrong.
+"""Renders errors of a graph server in the control plane's error envelope.
 
 NotReady               503  NOT_READY           (retryable)
 ShutdownBlocked        409  SHUTDOWN_BLOCKED

@@ -1,4 +1,4 @@
-"""One run of an algorithm: what was asked, and how far it is."""
+"""One run of an algorithm: its request and its progress."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Kind: TypeAlias = Literal["native", "networkx"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A checked wish: what to compute, on which part, for whom."""
+    """A validated request: the algorithm, its part of the graph, and the user."""
 
     kind: Kind
     name: str

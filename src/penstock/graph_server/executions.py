@@ -1,5 +1,4 @@
-"""Algorithms as things that run: started, watched, cancelled, listed, and written back by one at a
-time.
+"""Runs algorithms: start, watch, cancel, list, and write-back by one at a time.
 
 An execution takes its part of the graph out of the engine (once for each selection), has a child
 compute, and writes the values as columns. Whoever writes holds the lock from before its first step
@@ -247,7 +246,10 @@ class Executions:
         name = execution.request.result_property
         if not files:
             raise InvalidInput(
-                f"{execution.request.name} gives a {execution.result.get('kind', 'value')}, not one value per node.",
+                (
+                    f"{execution.request.name} gives a {execution.result.get('kind', 'value')}, "
+                    "not one value per node."
+                ),
                 hint="Leave result_property out.",
                 parameter="result_property",
             )

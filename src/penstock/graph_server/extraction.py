@@ -1,5 +1,4 @@
-"""Parts of the graph as files that children map, taken out of the engine once and kept for the
-next."""
+"""Exports parts of the graph to files that child processes map, once, and caches them."""
 
 from __future__ import annotations
 

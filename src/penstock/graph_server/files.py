@@ -41,7 +41,7 @@ async def bring(store: Store, parts: Sequence[Part], folder: Path) -> dict[str, 
     async def one(part: Part) -> tuple[str, Path]:
         if root is not None:
             file = root / part.path
-            digest = await asyncio.to_thread(_digest, file, wanted=part.sha256 is not None)
+            digest = await asyncio.to_thread(_digest, file, required=part.sha256 is not None)
         else:
             file = folder / part.path
             digest = await _fetch(store, part, file)
@@ -67,14 +67,14 @@ def _take(*arguments: object) -> None:
             take(chunk)
 
 
-def _digest(file: Path, *, wanted: bool) -> str | None:
+def _digest(file: Path, *, required: bool) -> str | None:
     if not file.is_file():
         raise LoadRefused(
             f"{file.name} of the snapshot is missing.",
-            hint="Make the snapshot anew.",
+            hint="Create a new snapshot.",
             path=str(file),
         )
-    if not wanted:
+    if not required:
         return None
     digest = hashlib.sha256()
     with file.open("rb") as source:
@@ -98,4 +98,4 @@ def _check(file: Path, part: Part, digest: str | None) -> None:
 
 
 def _torn(part: Part, what: str) -> LoadRefused:
-    return LoadRefused(f"{part.path} {what}.", hint="Make the snapshot anew.", path=part.path)
+    return LoadRefused(f"{part.path} {what}.", hint="Create a new snapshot.", path=part.path)

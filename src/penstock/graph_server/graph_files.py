@@ -1,4 +1,4 @@
-"""A small graph in the forms that other programs read: JSON, Arrow, GraphML, GEXF."""
+"""Serializes a small graph as JSON, Arrow, GraphML or GEXF."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ def as_arrow(nodes: Sequence[Entity], edges: Sequence[Entity], truncated: bool) 
     both = [("node", node) for node in nodes] + [("edge", edge) for edge in edges]
     columns = {
         "kind": [kind for kind, _ in both],
-        "id": [each["_id"] for _, each in both],
-        "label": [each.get("_label", each.get("_type")) for _, each in both],
-        "source": [each.get("_src") for _, each in both],
-        "target": [each.get("_dst") for _, each in both],
-        "properties": [dump(_properties(each)).decode() for _, each in both],
+        "id": [entity["_id"] for _, entity in both],
+        "label": [entity.get("_label", entity.get("_type")) for _, entity in both],
+        "source": [entity.get("_src") for _, entity in both],
+        "target": [entity.get("_dst") for _, entity in both],
+        "properties": [dump(_properties(entity)).decode() for _, entity in both],
     }
     batch = pa.RecordBatch.from_pydict(
-        {name: pa.array(found, pa.string()) for name, found in columns.items()}
+        {name: pa.array(values, pa.string()) for name, values in columns.items()}
     )
     return b"".join(bytes(chunk) for chunk in arrow_stream(iter([batch])))
 
@@ -63,13 +63,15 @@ def as_graphml(nodes: Sequence[Entity], edges: Sequence[Entity], truncated: bool
     out = io.StringIO()
     keys = {"node": _kinds(nodes), "edge": _kinds(edges)}
     out.write(
-        '<?xml version="1.0" encoding="UTF-8"?>\n<graphml xmlns="http://graphml.graphdrawing.org/xmlns">\n'
+        '<?xml version="1.0" encoding="UTF-8"?>\n<graphml '
+        'xmlns="http://graphml.graphdrawing.org/xmlns">\n'
     )
     for domain, kinds in keys.items():
         for number, (name, kind) in enumerate(kinds.items()):
             written = quoteattr(_xml(name))
             out.write(
-                f'<key id="{domain[0]}{number}" for="{domain}" attr.name={written} attr.type="{kind}"/>\n'
+                f'<key id="{domain[0]}{number}" for="{domain}" attr.name={written} '
+                f'attr.type="{kind}"/>\n'
             )
     out.write('<graph edgedefault="directed">\n')
     for node in nodes:
@@ -130,9 +132,9 @@ def _kinds(entities: Sequence[Entity]) -> dict[str, str]:
     for entity in entities:
         for name, value in _attributes(entity).items():
             kind = _kind(value)
-            known = kinds.setdefault(name, kind)
-            if known != kind:
-                kinds[name] = "double" if {known, kind} == {"long", "double"} else "string"
+            previous = kinds.setdefault(name, kind)
+            if previous != kind:
+                kinds[name] = "double" if {previous, kind} == {"long", "double"} else "string"
     return kinds
 
 

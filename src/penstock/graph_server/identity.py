@@ -1,5 +1,5 @@
-"""Who asks: what the control plane verified and wrote into headers, believed only with this
-instance's own token."""
+"""The caller of a request: headers set by the control plane, trusted only with this instance's
+token."""
 
 from __future__ import annotations
 

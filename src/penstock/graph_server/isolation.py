@@ -1,4 +1,5 @@
-"""What a query could reach if the guard let it: nothing but its own graph.
+"""Kernel isolation of a graph server: a query that gets past the guard reaches only its own
+graph.
 
 The guard reads the text; this holds whatever the text says. Two circles, both by the kernel. The
 graph server gives up, at its start, every file but Python, the system's libraries, the storage and

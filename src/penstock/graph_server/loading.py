@@ -1,5 +1,5 @@
-"""From an assignment to a graph: mapping, manifest, files, tables, rows, and the proof that nothing
-is missing.
+"""Loads a snapshot into a graph: mapping, manifest, files, tables, rows, and the check that
+nothing is missing.
 
 Each phase has its own error code. What the manifest promises is what the graph must hold: a count
 that differs fails the start, for half a graph looks just like a whole one.
@@ -121,7 +121,10 @@ class Loading:
         )
         if loaded.rows + loaded.dropped != source.rows:
             raise LoadRefused(
-                f"{source.name}: {loaded.rows} rows were loaded, but the manifest has {source.rows}.",
+                (
+                    f"{source.name}: {loaded.rows} rows were loaded, but the manifest has "
+                    f"{source.rows}."
+                ),
                 loaded=loaded.rows,
                 manifest=source.rows,
             )
@@ -139,8 +142,8 @@ class Loading:
         try:
             yield
         except PenstockError as e:
-            known = e.code if isinstance(e, GraphFailed) else code
-            raise StartFailed(self._named(known), self.progress.phase, _told(e)) from e
+            error_code = e.code if isinstance(e, GraphFailed) else code
+            raise StartFailed(self._named(error_code), self.progress.phase, _message(e)) from e
         except Exception as e:
             raise StartFailed(
                 self._named(code), self.progress.phase, f"{type(e).__name__}: {e}"
@@ -158,7 +161,7 @@ def _step(source: Source) -> Step:
     return Step(name=source.name, type=source.kind)
 
 
-def _told(error: PenstockError) -> str:
+def _message(error: PenstockError) -> str:
     return f"{error.message} {error.hint}" if error.hint else error.message
 
 

@@ -1,4 +1,4 @@
-"""What a process of a graph server keeps when it gives up everything else.
+"""What a process of a graph server keeps when it drops its privileges.
 
 Landlock takes files, TCP ports, signals and abstract sockets; seccomp takes system calls; resource
 limits take what is left to take. Each process calls `Reach.confine` before it has a second thread.
@@ -51,7 +51,7 @@ class Reach:
     calls: Filter | None = None
 
     def confine(self) -> None:
-        """Give up, for good, everything that is not named here."""
+        """Drop every permission that is not listed here, permanently."""
         if not self.level and self.calls is None:
             return
         for limit, most in _LIMITS.items():

@@ -1,5 +1,4 @@
-"""From definitions and a manifest to tables: what will be loaded from which files, and how many
-rows it must give."""
+"""Plans a load from definitions and a manifest: tables, their files and expected row counts."""
 
 from __future__ import annotations
 
@@ -94,13 +93,13 @@ def _entity(manifest: Manifest, *names: str) -> Entity:
         if name in manifest.entities:
             return manifest.entities[name]
     raise LoadRefused(
-        f"The snapshot's manifest does not have {names[-1]}.", hint="Make the snapshot anew."
+        f"The snapshot's manifest does not have {names[-1]}.", hint="Create a new snapshot."
     )
 
 
 def _properties(declared: Sequence[Mapping[str, Any]], entity: Entity) -> tuple[Property, ...]:
-    found: pa.Schema = unpack(entity.arrow_schema)
-    types = {field.name: field.type for field in found}
+    schema: pa.Schema = unpack(entity.arrow_schema)
+    types = {field.name: field.type for field in schema}
     return tuple(
         Property(name=p["name"], type=p["type"], arrow=types.get(p["name"])) for p in declared
     )

@@ -1,5 +1,4 @@
-"""The graph server as a process: it listens first, then loads, then serves, and says once how that
-went.
+"""The graph server's main process: it listens, loads, serves, and reports its outcome once.
 
 Its end is abrupt on purpose (`os._exit`) once everything was said: after a failed load the engine's
 library must not be called again, not even to be taken down.
@@ -45,7 +44,7 @@ MOST_CONNECTIONS = 4096
 
 
 def main() -> int:
-    """Until it is told to end; the exit code."""
+    """Run until stopped; return the exit code."""
     try:
         start = settings.load()
     except PenstockError as e:
@@ -82,8 +81,8 @@ class Process:
         self._grace = 10.0
 
     async def run(self) -> int:
-        for each in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(each, self._ending.set)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, self._ending.set)
         self._engine.supervisor.warm_up()
         with self._listener as listener:
             routes = algorithms.router(self._executions, backend=self._start.instance.backend)

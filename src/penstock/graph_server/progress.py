@@ -1,4 +1,4 @@
-"""How far the start is, step by step, as the control plane shows it to whoever waits."""
+"""Progress of the start, step by step, reported to the control plane."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Step:
 
 
 class Progress:
-    """The steps in their order; each change is told at once."""
+    """The steps in their order; each change is reported at once."""
 
     def __init__(self, plane: ControlPlaneClient) -> None:
         self._plane = plane

@@ -1,4 +1,4 @@
-"""`POST /query`: Cypher in, rows or an Arrow stream out."""
+"""`POST /query`: runs Cypher and returns rows or an Arrow stream."""
 
 from functools import partial
 from typing import Annotated, Any

@@ -1,5 +1,4 @@
-"""Every minute: memory, disk, how many queries and how long they took; and soon after a query, that
-someone is here."""
+"""Reports memory, disk and query statistics every minute, and user activity soon after a query."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ class Reports:
     def __init__(self, served: Served, plane: ControlPlaneClient) -> None:
         self._served = served
         self._plane = plane
-        self._told: datetime | None = None
+        self._last_reported: datetime | None = None
 
     async def run(self) -> None:
         health = BackgroundHealth()
@@ -53,8 +52,8 @@ class Reports:
 
     async def activity_once(self) -> None:
         seen = self._served.tally.last_activity
-        if seen != self._told and await self._plane.activity():
-            self._told = seen
+        if seen != self._last_reported and await self._plane.activity():
+            self._last_reported = seen
 
     async def _metrics(self) -> None:
         while True:

@@ -1,4 +1,4 @@
-"""Answers on the wire: Arrow as it is, JSON by columns.
+"""Encodes query results: Arrow unchanged, JSON by columns.
 
 Flat columns become Python lists a column at a time and the JSON writer does the rest; only what a
 client must see otherwise than Arrow has it (a node without other labels' properties, a map as an
@@ -63,17 +63,17 @@ class Own:
         return cls(labels=labels, types=types)
 
     def only(self, entity: dict[str, Any], as_text: frozenset[str]) -> dict[str, Any]:
-        known = (
+        kinds = (
             self.labels.get(entity["_label"])
             if "_label" in entity
             else self.types.get(entity["_type"])
         )
-        if known is None:
+        if kinds is None:
             return entity
-        for name in as_text & known.keys():
-            if known[name] in _WHOLE and entity[name] is not None:
+        for name in as_text & kinds.keys():
+            if kinds[name] in _WHOLE and entity[name] is not None:
                 entity[name] = int(entity[name])
-        return {name: value for name, value in entity.items() if name in known or name in RESERVED}
+        return {name: value for name, value in entity.items() if name in kinds or name in RESERVED}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,17 +112,17 @@ def _rows(batch: pa.RecordBatch, own: Own) -> bytes:
 
 def joined(lists: Sequence[bytes]) -> bytes:
     """One JSON list of several, none of which is empty."""
-    return b"[" + b",".join(memoryview(each)[1:-1] for each in lists) + b"]"
+    return b"[" + b",".join(memoryview(part)[1:-1] for part in lists) + b"]"
 
 
-def encode(found: Rows, *, milliseconds: int) -> bytes:
+def encode(rows: Rows, *, milliseconds: int) -> bytes:
     body = {
-        "columns": found.columns,
-        "column_types": found.types,
-        "rows": orjson.Fragment(found.rows),
-        "row_count": found.row_count,
+        "columns": rows.columns,
+        "column_types": rows.types,
+        "rows": orjson.Fragment(rows.rows),
+        "row_count": rows.row_count,
         "execution_time_ms": milliseconds,
-        "truncated": found.truncated,
+        "truncated": rows.truncated,
     }
     return dump(body)
 
@@ -162,13 +162,13 @@ def values(column: pa.Array, own: Own) -> list[Any]:
         # Python's moments have microseconds.
         column = column.cast(pa.timestamp("us", kind.tz), safe=False)
     try:
-        found: list[Any] = column.to_pylist()
+        items: list[Any] = column.to_pylist()
     except (OverflowError, ValueError, SystemError):
         # A day or moment beyond the years of Python. A list in a list gives a SystemError for it.
-        found = [_spelled(value) for value in column]
+        items = [_spelled(value) for value in column]
     rebuild = _rebuilder(kind, own)
     return (
-        found if rebuild is None else [None if value is None else rebuild(value) for value in found]
+        items if rebuild is None else [None if value is None else rebuild(value) for value in items]
     )
 
 
@@ -190,14 +190,16 @@ def _spelled(value: pa.Scalar) -> Any:
 
 
 def _rebuilder(kind: pa.DataType, own: Own) -> Callable[[Any], Any] | None:
-    """How a value of this type is told to a client; None when as it is."""
+    """The conversion of a value of this type for JSON; None if unchanged."""
     if types.is_map(kind):
         inner = _rebuilder(kind.item_type, own)
         return lambda pairs: {_key(k): inner(v) if inner and v is not None else v for k, v in pairs}
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
-        each = _rebuilder(kind.value_type, own)
+        convert = _rebuilder(kind.value_type, own)
         return (
-            None if each is None else lambda items: [None if i is None else each(i) for i in items]
+            None
+            if convert is None
+            else lambda items: [None if i is None else convert(i) for i in items]
         )
     if types.is_struct(kind):
         return _struct(kind, own)

@@ -1,5 +1,4 @@
-"""What a confined process still needs to read: Python, its packages and the libraries they load,
-perhaps late."""
+"""Files that a confined process must still read: Python, its packages and their libraries."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What a graph server is told at its start: `PENSTOCK_INSTANCE_*`, where the control plane is, and
-the storage."""
+"""Settings of a graph server: `PENSTOCK_INSTANCE_*`, the control plane's address and the
+storage."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _GIB = 1024**3
 _CACHE_SHARE = 0.5
 """Of the instance's memory; the rest is for queries, results, algorithms and Python."""
 _BASE_BYTES = 384 * 1024**2
-"""Python, the libraries and what they hold when nobody asks anything, in all processes together."""
+"""Python, the libraries and their idle memory, in all processes together."""
 _LEAST_QUERY_BYTES = 64 * 1024**2
 
 
@@ -67,12 +67,15 @@ class GraphServerSettings(BaseSettings):
     )
     kill_seconds: Annotated[float, Field(gt=0, le=3600)] = Field(
         0.75,
-        description="How long after its timeout a query may take to stop before the engine's process is"
+        description="How long after its timeout a query may take to stop before the engine's "
+        "process "
+        "is"
         " killed and restarted.",
     )
     query_memory_bytes: Annotated[int, Field(ge=32 * 1024**2)] | None = Field(
         None,
-        description="Memory that all running queries may take together, beside the engine's cache; unset"
+        description="Memory that all running queries may take together, beside the engine's cache; "
+        "unset"
         " means: what the instance's memory leaves.",
     )
     report_seconds: Annotated[float, Field(gt=0, le=3600)] = Field(
@@ -84,13 +87,14 @@ class GraphServerSettings(BaseSettings):
     )
     falkordb_url: SecretStr | None = Field(
         None,
-        description="redis://… or unix://… of a FalkorDB server to use; unset means: each graph server"
+        description="redis://… or unix://… of a FalkorDB server to use; unset means: each graph "
+        "server"
         " of that backend starts its own.",
     )
 
 
 class InstanceSettings(GraphServerSettings):
-    """All that one graph server is told."""
+    """All settings of one graph server."""
 
     id: int = Field(
         description="The instance's number; it names the internal routes that this server calls."
@@ -121,9 +125,9 @@ class InstanceSettings(GraphServerSettings):
     def cache_bytes(self) -> int:
         return int(self.memory_bytes * _CACHE_SHARE)
 
-    def query_bytes(self, held: int) -> int:
+    def query_bytes(self, graph_bytes: int) -> int:
         """Memory for running queries, beside what the graph itself has."""
-        left = self.memory_bytes - held - _BASE_BYTES
+        left = self.memory_bytes - graph_bytes - _BASE_BYTES
         return self.query_memory_bytes or max(_LEAST_QUERY_BYTES, left)
 
 
@@ -188,7 +192,7 @@ def _platform(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def _secrets_handed_over() -> dict[str, str]:
-    """What the launcher wrote to a pipe of ours: it can be read once, and by nobody else."""
+    """Secrets that the launcher wrote to a private pipe, which can be read once."""
     number = os.environ.get(f"{PREFIX}SECRETS_FD")
     if number is None:
         return {}

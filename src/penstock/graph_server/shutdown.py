@@ -1,5 +1,4 @@
-"""`POST /shutdown`: the control plane's wish that this server end, refused while an algorithm
-writes."""
+"""`POST /shutdown`: ends this server for the control plane; refused while an algorithm writes."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -31,19 +30,19 @@ def router(served: Served, end: Callable[[float], None]) -> APIRouter:
     @routes.post("/shutdown")
     async def shutdown(body: ShutdownBody, caller: Trusted) -> Response:
         caller.must_be_plane()
-        held = served.lock.holding
-        if held is not None and not body.force:
+        holder = served.lock.holding
+        if holder is not None and not body.force:
             raise ShutdownBlocked(
-                f"{held.algorithm_name} is running.",
-                lock_holder=held.holder_username,
-                algorithm=held.algorithm_name,
-                running_seconds=round((datetime.now(UTC) - held.acquired_at).total_seconds(), 1),
+                f"{holder.algorithm_name} is running.",
+                lock_holder=holder.holder_username,
+                algorithm=holder.algorithm_name,
+                running_seconds=round((datetime.now(UTC) - holder.acquired_at).total_seconds(), 1),
             )
         active = served.engine.active
         log.info("shutdown_wished", reason=body.reason, active_queries=active)
         served.state = "stopping"
         end(body.grace_period_seconds)
-        content = {"acknowledged": True, "active_queries": active, "lock_held": held is not None}
+        content = {"acknowledged": True, "active_queries": active, "lock_held": holder is not None}
         return Response(dump(content), media_type="application/json")
 
     return routes

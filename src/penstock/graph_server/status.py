@@ -1,4 +1,4 @@
-"""What is here: schema, lock, status, health, metrics."""
+"""Schema, lock, status, health and metrics routes."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -55,7 +55,7 @@ def describe(graph: Graph) -> dict[str, Any]:
 
 
 def holding(lock: WriteLock) -> dict[str, Any]:
-    held = lock.holding
+    holder = lock.holding
     names = (
         "holder_id",
         "holder_username",
@@ -64,7 +64,7 @@ def holding(lock: WriteLock) -> dict[str, Any]:
         "execution_id",
         "acquired_at",
     )
-    return {"locked": held is not None} | {name: getattr(held, name, None) for name in names}
+    return {"locked": holder is not None} | {name: getattr(holder, name, None) for name in names}
 
 
 def _node(graph: Graph, table: NodeTable) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`POST /subgraph`: what lies around some nodes, with every edge between what was found."""
+"""`POST /subgraph`: the nodes around some start nodes, and every edge between them."""
 
 from functools import partial
 from typing import Annotated, Literal, Self

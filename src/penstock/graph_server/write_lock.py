@@ -1,4 +1,4 @@
-"""The one right to write: an algorithm holds it from its start to however it ends."""
+"""The graph's write lock: an algorithm holds it until it ends."""
 
 from __future__ import annotations
 
@@ -31,21 +31,24 @@ class WriteLock:
     def holding(self) -> Holding | None:
         return self._holding
 
-    def acquire(self, wanted: Holding) -> None:
-        """Take it, or say who has it."""
+    def acquire(self, request: Holding) -> None:
+        """Acquire the lock, or raise ResourceLocked with its holder."""
         with self._guard:
-            if (held := self._holding) is not None:
+            if (holder := self._holding) is not None:
                 raise ResourceLocked(
-                    f"{held.holder_username} runs {held.algorithm_name}; one algorithm writes at a time.",
-                    hint="Wait for it, or cancel it.",
-                    holder_name=held.holder_username,
-                    algorithm=held.algorithm_name,
-                    execution_id=held.execution_id,
+                    (
+                        f"{holder.holder_username} runs {holder.algorithm_name}; one algorithm "
+                        "writes at a time."
+                    ),
+                    hint="Wait for it or cancel it.",
+                    holder_name=holder.holder_username,
+                    algorithm=holder.algorithm_name,
+                    execution_id=holder.execution_id,
                 )
-            self._holding = wanted
+            self._holding = request
 
     def release(self, execution_id: str) -> None:
-        """Give it back; what another execution holds stays."""
+        """Release the lock if this execution holds it."""
         with self._guard:
             if self._holding is not None and self._holding.execution_id == execution_id:
                 self._holding = None

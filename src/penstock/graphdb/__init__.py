@@ -1,2 +1,1 @@
-"""Graph databases behind one contract: a module a backend, and the algorithms that run on any of
-them."""
+"""Graph database backends behind one contract, and the graph algorithms that run on all of them."""

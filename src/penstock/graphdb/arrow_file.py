@@ -1,4 +1,4 @@
-"""Tables as Arrow files, which other processes map."""
+"""Arrow IPC files, written by one process and memory-mapped by others."""
 
 from __future__ import annotations
 
@@ -16,5 +16,5 @@ def write(table: pa.Table, path: Path) -> None:
 
 
 def read(path: Path) -> pa.Table:
-    """Mapped, not copied."""
+    """The table, memory-mapped and not copied."""
     return pa.ipc.open_file(pa.memory_map(str(path))).read_all()

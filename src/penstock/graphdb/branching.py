@@ -1,15 +1,15 @@
-"""Patterns that branch, as Ladybug answers them rightly.
+"""Rewrites branching patterns for which Ladybug would lose rows.
 
 Ladybug plans `(a)-[:R]->(b), (a)-[:S]->(c), (b)-[:T]->(d)` as three extensions, one after the
-other. The last of them takes the nodes of `b` one by one and leaves them so: where the one below it
-has more than a vector of nodes `c` for the same `b` (more than 2,048 neighbors, both directions,
-several types), only the last `b` goes on with the rest, and rows are lost without an error.
+other. The last of them flattens the vector of `b`. Where the extension below it has more than one
+vector of nodes `c` for the same `b` (more than 2,048 neighbors, both directions, several types),
+only the last `b` continues with the rest, and rows are lost without an error.
 
-So the plan of a query that could branch is looked at before the query runs. Where it
-extends from a node that was not the last one to be found, the query is written in another way that
-means the same: with a condition on nodes between relationships (`id(b) IS NOT NULL`, which makes
-the engine read and join them), or in parts of two relationships with `WITH *` between them. One
-that loses rows in every way is refused.
+So the plan of a query that could branch is checked before the query runs. Where it extends from a
+node that was not matched last, the query is rewritten to an equivalent one: with a condition on
+nodes between relationships (`id(b) IS NOT NULL`, which makes the engine scan and join them), or in
+parts of two relationships with `WITH *` between them. A query that loses rows in every form is
+refused.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _OPERATOR = re.compile(r"([A-Z_]+)\[\d+\]")
 _DIRECTION = re.compile(r"Direction: \((.*)\)<?-\[.*\]->?\((.*)\)")
 _THROUGH = frozenset({"FILTER", "PROJECTION", "SEMI_MASKER"})
-"""Operators that give what they get, piece by piece."""
+"""Operators that pass their input through, vector by vector."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,8 @@ class _Operator:
 
 
 def without_lost_rows(text: str, explain: Callable[[str], str]) -> str:
-    """The statement, or another that means the same, whose plan loses no rows. `explain` gives the
-    plan of a statement."""
+    """The statement, or an equivalent one, whose plan loses no rows. `explain` returns the plan of
+    a statement."""
     patterns = Patterns(text)
     if not patterns.could_branch:
         return text
@@ -63,28 +63,28 @@ def _candidates(text: str, patterns: Patterns) -> Iterator[str]:
 
 
 def extended_late(plan: str) -> set[str]:
-    """The nodes that a plan extends from though others were found after them."""
+    """The nodes that a plan extends from although others were matched after them."""
     return {node for column in _columns(plan) for node in _late(column)}
 
 
 def _late(operators: Sequence[_Operator]) -> Iterator[str]:
-    """Of operators that hand rows on to each other. Nodes without a name are taken for one, which
-    was found when the first of them was."""
-    found_at: dict[str, int] = {}
+    """The late nodes of one operator pipeline. Nodes without a name count as one node, matched
+    where the first of them was."""
+    matched_at: dict[str, int] = {}
     for place, operator in enumerate(operators):
         if operator.source is None or operator.target is None:
             continue
-        if operator.source in found_at:
-            between = operators[found_at.pop(operator.source) + 1 : place]
+        if operator.source in matched_at:
+            between = operators[matched_at.pop(operator.source) + 1 : place]
             if any(other.name not in _THROUGH for other in between):
                 yield operator.source
-        if operator.target or operator.target not in found_at:
-            found_at[operator.target] = place
+        if operator.target or operator.target not in matched_at:
+            matched_at[operator.target] = place
 
 
 def _columns(plan: str) -> list[list[_Operator]]:
-    """The operators of each column of boxes, the lowest first. The plan is drawn as a tree: an
-    operator's first input is below it, others are in columns of their own."""
+    """The operators of each column of the drawn plan tree, the lowest first. An operator's first
+    input is below it, its other inputs are in separate columns."""
     lines = plan.splitlines()
     width = len(lines[0]) + 1 if lines else 1
     columns: dict[int, list[_Operator]] = {}

@@ -1,12 +1,12 @@
-"""CASE as the embedded engines answer it rightly.
+"""Rewrites CASE expressions that the embedded engines evaluate incorrectly.
 
-A condition that is a mere column, or another CASE, changes for them which rows they look at:
-Ryugraph then takes the ELSE for all later rows and repeats other columns, and both lose rows where
-a CASE is the condition of a CASE. A comparison does not, so each condition is compared with true,
-which changes nothing else.
+A condition that is a bare column, or another CASE, corrupts their selection of rows: Ryugraph then
+takes the ELSE for all later rows and repeats other columns, and both lose rows where a CASE is the
+condition of a CASE. A comparison does not, so each condition is compared with true, which changes
+nothing else.
 
 `CASE value WHEN null` matches every value there, though nothing equals null. So `CASE a WHEN b`
-becomes `CASE WHEN a = b`, which means the same and is answered rightly.
+becomes `CASE WHEN a = b`, which is equivalent and evaluated correctly.
 """
 
 from __future__ import annotations
@@ -22,25 +22,24 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 _BEFORE_NAMES = frozenset({".", ":", "$", "AS"})
-"""What follows is a property, a label, a parameter or a column, whatever it is called."""
+"""A word after one of these is a property, a label, a parameter or a column, never a keyword."""
 _KEY = re.compile(r"\s*:")
-"""What comes before is a key of a map."""
+"""A word before this is a key of a map."""
 
 
 @dataclass(slots=True)
 class _Case:
     depth: int
     begin: int
-    """The piece that comes after the CASE."""
+    """Index of the piece after the CASE."""
     subject: str | None = None
-    """What the values are compared with, once the first WHEN is reached; empty in `CASE WHEN
-    condition`."""
+    """The compared expression, set at the first WHEN; empty in `CASE WHEN condition`."""
 
 
 def with_compared_conditions(text: str) -> str:
-    """The statement with `WHEN (condition) = true THEN` in the place of `WHEN condition THEN`, and
-    with `CASE WHEN (a) = (b) THEN` in the place of `CASE a WHEN b THEN`; as it is where its CASEs
-    and ENDs do not fit together."""
+    """The statement with `WHEN (condition) = true THEN` in place of `WHEN condition THEN`, and with
+    `CASE WHEN (a) = (b) THEN` in place of `CASE a WHEN b THEN`; unchanged where its CASEs and ENDs
+    are unbalanced."""
     pieces: list[str] = []
     cases: list[_Case] = []
     end, depth, last = 0, 0, ""

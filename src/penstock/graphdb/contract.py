@@ -1,11 +1,11 @@
-"""What a graph database must do, whichever it is.
+"""The contract of a graph database backend.
 
 A `GraphEngine` is one opened database that holds one graph. It is filled once (`create`, then
 `load`, nodes before edges, then `seal`), and read by many threads from then on; `write_back` is the
-only write after the load. A sealed graph can be opened again after its process was killed, as it
-was when it was sealed: what was written back since is written back again by whoever opens it. Every
-call blocks, so call it in a thread. Text that reaches `query` has passed the Cypher guard: the
-engine does not judge it. An allocation that fails is a `MemoryError`.
+only write after the load. A sealed graph can be reopened after its process was killed, in its
+sealed state: the caller repeats later write-backs. Every call blocks, so call it in a thread. Text
+passed to `query` has passed the Cypher guard: the engine does not check it. A failed allocation
+raises `MemoryError`.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     )
 
 Dangling: TypeAlias = Literal["fail", "drop"]
-"""What becomes of edges whose endpoints are not there."""
+"""What to do with edges whose endpoints are missing."""
 OFFSET, KEY, SOURCE, TARGET = "_offset", "_key", "_src", "_dst"
-"""Columns of our own beside properties, whose names begin with a letter."""
+"""Internal columns; they cannot collide with properties, whose names begin with a letter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
-    """What a backend can do; a request for anything else is refused with the capability's name."""
+    """What a backend supports; any other request is refused with the capability's name."""
 
     arrow: bool
     bulk_parquet: bool
@@ -49,8 +49,8 @@ class Capabilities:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Property:
-    """A column: `type` is the mapping's name for it, `arrow` the files' exact type, which alone
-    knows what is inside a LIST, MAP or STRUCT."""
+    """A column: `type` is the type's name in the mapping, `arrow` the exact type in the files, the
+    only one with the item types of a LIST, MAP or STRUCT."""
 
     name: str
     type: str
@@ -96,7 +96,7 @@ class GraphSchema:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
-    """What a bulk load left in the table; `dropped` edges had no endpoint and were not wanted."""
+    """The result of a bulk load; `dropped` counts edges skipped for a missing endpoint."""
 
     rows: int
     dropped: int = 0
@@ -104,11 +104,9 @@ class Loaded:
 
 @dataclass(slots=True)
 class Interrupt:
-    """A query's stop cord: pulled from any thread, before, while or after the query runs, as often
-    as one likes.
+    """Cancellation token of a query; any thread may pull it, at any time and repeatedly.
 
-    `in_engine` hears when the engine begins to execute and when it has ended: what follows is our
-    own work.
+    `in_engine` is called with True when the engine begins to execute, and with False when it ends.
     """
 
     in_engine: Callable[[bool], object] = field(default=lambda _: None)
@@ -121,13 +119,13 @@ class Interrupt:
         return self._pulled.is_set()
 
     def check(self) -> None:
-        """Between two pieces of work: end here if somebody wants that."""
+        """Raise if the query was cancelled; called between two pieces of work."""
         if self.pulled:
             raise QueryInterrupted("The query was stopped.")
 
     def pull(self) -> None:
-        """Engines forget a stop that comes before their first step, so who waits for the end pulls
-        again."""
+        """Cancel the query. Engines ignore a stop before their first step, so a caller that waits
+        for the end pulls again."""
         with self._lock:
             self._pulled.set()
             if self._stop is not None:
@@ -135,8 +133,8 @@ class Interrupt:
 
     @contextmanager
     def stopping(self, stop: Callable[[], object]) -> Iterator[None]:
-        """While the block runs, a pull calls `stop`; never afterwards, when the connection may
-        serve another."""
+        """While the block runs, a pull calls `stop`; never afterwards, when the connection may run
+        another query."""
         self.in_engine(True)
         with self._lock:
             self._stop = stop
@@ -149,11 +147,11 @@ class Interrupt:
 
 
 class Result(Protocol):
-    """The answer of one query. `types` are those of the wire (STRING, INT64, NODE, LIST<INT64> …),
-    one a column.
+    """The result of one query. `types` has the wire type of each column (STRING, INT64, NODE,
+    LIST<INT64> …).
 
     In the batches a node is a struct of `_id` ("Label:key"), `_label` and the properties of all
-    labels that the query may give; an edge has `_id`, `_type`, `_src`, `_dst` and properties; a
+    labels that the query may return; an edge has `_id`, `_type`, `_src`, `_dst` and properties; a
     path has `_nodes` and `_rels`.
     """
 
@@ -162,8 +160,8 @@ class Result(Protocol):
     rows: int
 
     def batches(self, size: int) -> Iterator[pa.RecordBatch]:
-        """All rows, `size` at a time, once; an empty answer is one empty batch, for the columns'
-        sake."""
+        """All rows, `size` at a time; can be read once. An empty result is one empty batch, so that
+        it has columns."""
         ...
 
     def close(self) -> None: ...
@@ -174,22 +172,21 @@ class GraphEngine(Protocol):
     schema: GraphSchema
 
     def create(self, schema: GraphSchema) -> None:
-        """Make the tables, nodes before edges; `SchemaRefused` names the table."""
+        """Create the tables, nodes before edges; `SchemaRefused` names the table."""
         ...
 
     def load(
         self, table: NodeTable | EdgeTable, files: Sequence[Path], *, dangling: Dangling = "fail"
     ) -> Loaded:
-        """Bulk-load all files of one table at once. Of an edge's files the first two columns are
+        """Bulk-load all files of one table at once. The first two columns of an edge's files are
         its endpoints' keys.
 
-        `LoadRefused` says why not, with examples: keys that are there twice, endpoints that are
-        missing.
+        `LoadRefused` gives the reason with examples: duplicate keys, missing endpoints.
         """
         ...
 
     def seal(self) -> None:
-        """Everything was loaded: make it last, for an `Opening` with its schema."""
+        """Persist the loaded graph, so that an `Opening` with its schema can reopen it."""
         ...
 
     def query(
@@ -200,38 +197,39 @@ class GraphEngine(Protocol):
         timeout: float | None = None,
         interrupt: Interrupt | None = None,
     ) -> Result:
-        """Run one statement; `QueryInterrupted` when the cord was pulled or the time (in seconds)
-        was up."""
+        """Run one statement; raises `QueryInterrupted` when it was cancelled or `timeout` (in
+        seconds) has passed."""
         ...
 
     def key_of(self, table: NodeTable, value: str) -> str:
-        """The expression that makes this table's key of `value`, a text or a number in the query."""
+        """The expression that converts `value`, a text or a number in the query, to this table's
+        key."""
         ...
 
     def counts(self) -> dict[str, int]:
-        """Rows of each label, and of each edge table as `TYPE:From:To`, counted now."""
+        """The current number of rows of each label, and of each edge table as `TYPE:From:To`."""
         ...
 
     def node_table(self, label: str, properties: Sequence[str] = ()) -> pa.Table:
-        """Columns OFFSET (int64, dense from 0 within the label), KEY, and the properties by name."""
+        """Columns OFFSET (int64, dense from 0 within the label), KEY, and the named properties."""
         ...
 
     def edge_table(self, table: EdgeTable, properties: Sequence[str] = ()) -> pa.Table:
-        """Columns SOURCE and TARGET (int64, offsets within their labels) and the properties by
-        name."""
+        """Columns SOURCE and TARGET (int64, offsets within their labels) and the named
+        properties."""
         ...
 
     def write_back(self, label: str, name: str, data: pa.Table) -> int:
-        """Set property `name` of the nodes in `data` (columns `key`, `value`); nodes that are not
-        in it lose theirs.
+        """Set property `name` of the nodes in `data` (columns `key`, `value`), and clear it on all
+        other nodes.
 
-        The property is added when the label has none of that name; one of the mapping is never
-        overwritten.
+        The property is added when the label has none of that name; a property of the mapping is
+        never overwritten.
         """
         ...
 
     def written(self, label: str) -> dict[str, str]:
-        """The properties that `write_back` added to a label, with their types on the wire."""
+        """The properties that `write_back` added to a label, with their wire types."""
         ...
 
     def close(self) -> None: ...

@@ -1,6 +1,6 @@
-"""What in a Cypher statement is no code: texts, quoted names and comments, as parts of patterns.
+"""Regular expressions for the quoted parts of Cypher: strings, quoted names and comments.
 
-They keep nothing of what they have read (`++`): a literal may be megabytes long.
+Their quantifiers are possessive (`++`): a literal may be megabytes long.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""What Ladybug and Ryugraph, descendants of one engine, have in common: all but their library's
-name.
+"""The backend shared by Ladybug and Ryugraph, two forks of one embedded engine.
 
-A connection runs one statement at a time, so each query takes one from a pool and gives it back
-when the engine has made its result, which stands apart from the connection. After a failed COPY the
-library's memory cannot be trusted (it loses keys, and may crash at the next call), so what failed
-is found out from the files, and the process should end.
+A connection runs one statement at a time, so each query takes one from a pool and returns it once
+the engine has built the result, which does not depend on the connection. After a failed COPY the
+library's memory is corrupt (it loses keys, and may crash at the next call), so the failure is
+diagnosed from the files, and the process should end.
 """
 
 from __future__ import annotations
@@ -69,11 +68,11 @@ CAPABILITIES = Capabilities(
 )
 _FILE = "graph.db"
 _COPIED = re.compile(r"(\d+) tuples? ha(?:s|ve) been copied")
-_MADE = {"DATE": "date({})", "UUID": "uuid({})"}
+_KEY_EXPRESSIONS = {"DATE": "date({})", "UUID": "uuid({})"}
 LONGEST_PATH = 1000
-"""Steps of a path whose length a query leaves open or asks for; the engines' own default is 30."""
+"""Maximum steps of a path of variable length; the engines' own default is 30."""
 _ROWS_AT_ONCE = 65_536
-"""Of a table for algorithms: the library lets no other thread of Python in while it makes a chunk."""
+"""Chunk size of tables for algorithms: the library holds the GIL while it builds a chunk."""
 _LEAST_CACHE = 64 * 1024 * 1024
 
 
@@ -92,12 +91,12 @@ class EmbeddedEngine:
         rewritten: Callable[[str], str] = lambda text: text,
         replanned: Callable[[str, Callable[[str], str]], str] = lambda text, _explain: text,
     ) -> None:
-        """`nested_arrow`: whether structs and UUIDs with nulls come out of the library's Arrow
-        export whole; `inlines_parameters`: whether parameters are written into the statement as
-        literals; `holds_extremes`: whether NaN and the least integers are stored as such;
-        `settings` are for each connection; `rewritten` makes of a query one that the engine answers
-        rightly, or refuses it; `replanned` does the same by the plan, which it gets from the
-        function beside the query."""
+        """`nested_arrow`: whether the library's Arrow export is correct for structs and UUIDs with
+        nulls; `inlines_parameters`: whether parameters are written into the statement as literals;
+        `holds_extremes`: whether NaN and the least integers are stored correctly; `settings` apply
+        to each connection; `rewritten` turns a query into one that the engine answers correctly, or
+        refuses it; `replanned` does the same by the query's plan, which its second argument
+        returns."""
         self.schema = opening.schema or GraphSchema(nodes=(), edges=())
         self._library = library
         self._folder = opening.folder
@@ -109,7 +108,7 @@ class EmbeddedEngine:
         self._rewritten = rewritten
         self._replanned = replanned
         if opening.schema is not None:
-            _forget_unsealed(opening.folder)
+            _discard_unsealed(opening.folder)
         self._database = library.Database(
             str(opening.folder / _FILE),
             buffer_pool_size=self._cache_bytes,
@@ -157,24 +156,24 @@ class EmbeddedEngine:
         timeout: float | None = None,
         interrupt: Interrupt | None = None,
     ) -> EmbeddedResult:
-        cord, given = interrupt or Interrupt(), harmless(parameters or {})
-        text = with_row_bounds(text, given)
-        text, given = inlined(text, given, every=self._inlines_parameters)
+        interrupt, arguments = interrupt or Interrupt(), harmless(parameters or {})
+        text = with_row_bounds(text, arguments)
+        text, arguments = inlined(text, arguments, every=self._inlines_parameters)
         text = self._rewritten(text)
         until = time.monotonic() + timeout if timeout else None
-        with self._connection() as connection, cord.stopping(connection.interrupt):
+        with self._connection() as connection, interrupt.stopping(connection.interrupt):
             _limit_time(connection, until)
-            cord.check()
+            interrupt.check()
             try:
-                with _reading(connection):
-                    text = self._replanned(text, partial(_plan, connection, given))
-                    found = _execute_sorted(connection, text, given, until)
+                with _read_transaction(connection):
+                    text = self._replanned(text, partial(_plan, connection, arguments))
+                    result = _execute_sorted(connection, text, arguments, until)
             except _CacheFull:
                 raise out_of_memory(self._cache_bytes, of="the engine's cache has") from None
-        return EmbeddedResult(found, self._shapes(), nested_arrow=self._nested_arrow)
+        return EmbeddedResult(result, self._shapes(), nested_arrow=self._nested_arrow)
 
     def key_of(self, table: NodeTable, value: str) -> str:
-        return _MADE.get(table.key.type, "{}").format(value)
+        return _KEY_EXPRESSIONS.get(table.key.type, "{}").format(value)
 
     def counts(self) -> dict[str, int]:
         nodes = {
@@ -191,22 +190,23 @@ class EmbeddedEngine:
 
     def node_table(self, label: str, properties: Sequence[str] = ()) -> pa.Table:
         key = self._node(label).key.name
-        wanted = "".join(f", n.{quoted(name)} AS {quoted(name)}" for name in properties)
-        found = self._table(
-            f"MATCH (n:{quoted(label)}) RETURN offset(id(n)) AS {OFFSET}, n.{quoted(key)} AS {KEY}{wanted}"
+        columns = "".join(f", n.{quoted(name)} AS {quoted(name)}" for name in properties)
+        table = self._table(
+            f"MATCH (n:{quoted(label)})"
+            f" RETURN offset(id(n)) AS {OFFSET}, n.{quoted(key)} AS {KEY}{columns}"
         )
-        return found.take(pc.sort_indices(found.column(OFFSET)))
+        return table.take(pc.sort_indices(table.column(OFFSET)))
 
     def edge_table(self, table: EdgeTable, properties: Sequence[str] = ()) -> pa.Table:
-        wanted = "".join(f", e.{quoted(name)} AS {quoted(name)}" for name in properties)
+        columns = "".join(f", e.{quoted(name)} AS {quoted(name)}" for name in properties)
         ends = f"offset(id(a)) AS {SOURCE}, offset(id(b)) AS {TARGET}"
-        return self._table(f"{statements.match_edges(table)}{ends}{wanted}")
+        return self._table(f"{statements.match_edges(table)}{ends}{columns}")
 
     def write_back(self, label: str, name: str, data: pa.Table) -> int:
         table = self._node(label)
         if any(p.name == name for p in table.columns):
             raise CypherError(
-                f"{label}.{name} comes from the mapping; it is never overwritten.",
+                f"{label}.{name} comes from the mapping and cannot be overwritten.",
                 hint="Choose another name.",
             )
         with self._writing:
@@ -232,7 +232,7 @@ class EmbeddedEngine:
         try:
             yield connection
         except QueryInterrupted:
-            # Whether its transaction ended as well, nobody can say.
+            # Its transaction may still be open.
             connection.close()
             raise
         except BaseException:
@@ -241,8 +241,8 @@ class EmbeddedEngine:
         self._idle.append(connection)
 
     def _prepare(self) -> None:
-        # What is written after the seal is written again by whoever opens the files; and Ryugraph's
-        # checkpoint crashes on a column that was dropped.
+        # The caller repeats writes after the seal, and Ryugraph's checkpoint crashes on a dropped
+        # column.
         self._rows("CALL force_checkpoint_on_close = false")
         self._labels = {row[0]: row[1] for row in self._rows("CALL show_tables() RETURN id, name")}
 
@@ -279,7 +279,7 @@ class EmbeddedEngine:
         return Loaded(rows=rows, dropped=total - rows)
 
     def _missing(self, table: EdgeTable, files: Sequence[Path]) -> list[load_diagnosis.Missing]:
-        """From the files alone: after a failed COPY the library may crash at the next call."""
+        """Read from the files alone: after a failed COPY the library may crash at the next call."""
         labels = (table.from_node, table.to_node)
         starts, ends = (
             load_diagnosis.keys(self._node(label), self._sources.get(label, ())) for label in labels
@@ -287,20 +287,20 @@ class EmbeddedEngine:
         return load_diagnosis.missing_ends(table, files, starts, ends)
 
     def _copy(self, statement: str) -> int:
-        said = str(self._rows(statement)[0][0])
-        counted = _COPIED.search(said)
+        message = str(self._rows(statement)[0][0])
+        counted = _COPIED.search(message)
         if counted is None:
-            raise LoadRefused(f"The engine did not say how many rows it took: {said}")
+            raise LoadRefused(f"The engine did not report how many rows it loaded: {message}")
         return int(counted[1])
 
     def _add_property(self, label: str, name: str, kind: str) -> None:
-        known = self._written.setdefault(label, {})
-        if name in known and known[name] != kind:
+        types = self._written.setdefault(label, {})
+        if name in types and types[name] != kind:
             self._rows(f"ALTER TABLE {quoted(label)} DROP {quoted(name)}")
-            del known[name]
-        if name not in known:
+            del types[name]
+        if name not in types:
             self._rows(f"ALTER TABLE {quoted(label)} ADD {quoted(name)} {kind}")
-            known[name] = kind
+            types[name] = kind
 
     def _set(self, table: NodeTable, name: str, data: pa.Table) -> int:
         """In one transaction, so that a query sees the old column or the new one."""
@@ -312,10 +312,13 @@ class EmbeddedEngine:
             try:
                 if data.num_rows < self._count(f"MATCH (n:{node}) RETURN count(*)"):
                     _execute(connection, f"MATCH (n:{node}) SET n.{target} = NULL").close()
-                statement = f"LOAD FROM $data MATCH (n:{node}) WHERE {same} SET n.{target} = value RETURN count(*)"
-                found = _execute(connection, statement, {"data": data})
-                written: int = found.get_next()[0]
-                found.close()
+                statement = (
+                    f"LOAD FROM $data MATCH (n:{node}) WHERE {same}"
+                    f" SET n.{target} = value RETURN count(*)"
+                )
+                result = _execute(connection, statement, {"data": data})
+                written: int = result.get_next()[0]
+                result.close()
                 _execute(connection, "COMMIT").close()
             except BaseException:
                 _execute(connection, "ROLLBACK").close()
@@ -331,22 +334,22 @@ class EmbeddedEngine:
     def _rows(self, statement: str) -> list[list[Any]]:
         with self._connection() as connection:
             connection.set_query_timeout(0)
-            found = _execute(connection, statement)
-        rows: list[list[Any]] = found.get_all()
-        found.close()
+            result = _execute(connection, statement)
+        rows: list[list[Any]] = result.get_all()
+        result.close()
         return rows
 
     def _table(self, statement: str) -> pa.Table:
         with self._connection() as connection:
             connection.set_query_timeout(0)
-            found = _execute(connection, statement)
-        if not self._nested_arrow and any(map(is_broken_in_arrow, found.get_column_data_types())):
-            table = pa.Table.from_batches(row_batches(found, _ROWS_AT_ONCE)).rename_columns(
-                found.get_column_names()
+            result = _execute(connection, statement)
+        if not self._nested_arrow and any(map(is_broken_in_arrow, result.get_column_data_types())):
+            table = pa.Table.from_batches(row_batches(result, _ROWS_AT_ONCE)).rename_columns(
+                result.get_column_names()
             )
         else:
-            table = found.get_as_arrow(_ROWS_AT_ONCE, fallbackExtensionTypes=True)
-        found.close()
+            table = result.get_as_arrow(_ROWS_AT_ONCE, fallbackExtensionTypes=True)
+        result.close()
         return table
 
     def _count(self, statement: str) -> int:
@@ -365,16 +368,16 @@ class EmbeddedEngine:
 
 
 def _execute(connection: Any, text: str, parameters: Mapping[str, Any] | None = None) -> Any:
-    """The library raises whatever comes; all of it is the statement's fault but a stop."""
+    """The library raises built-in exceptions; all but interrupts are errors of the statement."""
     try:
-        found = (
+        result = (
             connection.execute(text, dict(parameters)) if parameters else connection.execute(text)
         )
     except (RuntimeError, ValueError, TypeError, OverflowError) as e:
-        raise _fault(str(e)) from e
-    if isinstance(found, list):
-        raise CypherError("One statement at a time, please.")
-    return found
+        raise _as_error(str(e)) from e
+    if isinstance(result, list):
+        raise CypherError("Only one statement can be run at a time.")
+    return result
 
 
 def _limit_time(connection: Any, until: float | None) -> None:
@@ -385,32 +388,32 @@ def _limit_time(connection: Any, until: float | None) -> None:
 def _execute_sorted(
     connection: Any, text: str, parameters: Mapping[str, Any], until: float | None
 ) -> Any:
-    """Execute a statement that may skip more sorted rows than there are."""
+    """Execute a statement whose SKIP may exceed the number of sorted rows."""
     unsorted = first_row_unsorted(text)
     if unsorted is not None:
-        found = _execute(connection, unsorted, parameters)
-        if not found.get_num_tuples():
-            return found
-        found.close()
+        result = _execute(connection, unsorted, parameters)
+        if not result.get_num_tuples():
+            return result
+        result.close()
         _limit_time(connection, until)
     return _execute(connection, text, parameters)
 
 
 def _plan(connection: Any, parameters: Mapping[str, Any], text: str) -> str:
-    """The plan of a statement; nothing for one that has none, such as a wrong one."""
+    """The plan of a statement; empty for one that has none, such as an invalid one."""
     try:
-        found = _execute(connection, f"EXPLAIN {text}", parameters)
+        result = _execute(connection, f"EXPLAIN {text}", parameters)
     except CypherError:
         return ""
-    plan: str = found.get_next()[0]
-    found.close()
+    plan: str = result.get_next()[0]
+    result.close()
     return plan
 
 
 @contextmanager
-def _reading(connection: Any) -> Iterator[None]:
-    """The engine's own refusal to write, behind the guard's; a failed statement has ended its
-    transaction itself."""
+def _read_transaction(connection: Any) -> Iterator[None]:
+    """A read-only transaction, a second barrier after the guard; a failed statement has already
+    ended it."""
     _execute(connection, "BEGIN TRANSACTION READ ONLY").close()
     try:
         yield
@@ -420,26 +423,25 @@ def _reading(connection: Any) -> Iterator[None]:
 
 
 class _CacheFull(MemoryError):
-    """The engine's buffer pool has no room for what a statement holds at once."""
+    """The engine's buffer pool is too small for the statement."""
 
 
-def _fault(said: str) -> Exception:
-    if said.startswith("Interrupted"):
+def _as_error(message: str) -> Exception:
+    if message.startswith("Interrupted"):
         return QueryInterrupted("The query was stopped.")
-    if "Unable to cast Python instance" in said:
+    if "Unable to cast Python instance" in message:
         return CypherError(
-            "A parameter has a value that the engine cannot hold.", hint="Integers have 64 bits."
+            "A parameter has a value that the engine cannot store.", hint="Integers have 64 bits."
         )
-    if said.startswith("std::bad_alloc"):
-        return MemoryError(said)
-    if said.startswith("Buffer manager exception"):
-        return _CacheFull(said)
-    return CypherError(said)
+    if message.startswith("std::bad_alloc"):
+        return MemoryError(message)
+    if message.startswith("Buffer manager exception"):
+        return _CacheFull(message)
+    return CypherError(message)
 
 
-def _forget_unsealed(folder: Path) -> None:
-    """Leave of an engine's folder what was there when the graph was sealed: the log of later writes
-    goes."""
+def _discard_unsealed(folder: Path) -> None:
+    """Restore an engine's folder to its sealed state by deleting the log of later writes."""
     for file in folder.iterdir():
         if file.name.startswith(f"{_FILE}."):
             file.unlink()

@@ -1,4 +1,4 @@
-"""A query's answer from an embedded engine, as the contract wants it."""
+"""Query results of the embedded engines, converted to the contract's record batches."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
 
 _SAMPLED_ROWS = 32
 _GROWTH = 2.5
-"""Buffers double when they are full, and the old one is there until it was copied."""
+"""Buffers double when they are full, and the old one is kept until it is copied."""
 _INTERNAL = frozenset({"_dst", "_id", "_label", "_nodes", "_rels", "_src"})
 
 
 class EmbeddedResult:
-    """A `Result` on the library's own, which the engine has made whole by now."""
+    """A `Result` that wraps the library's own, which the engine has computed completely."""
 
-    def __init__(self, found: Any, shapes: Shapes, *, nested_arrow: bool) -> None:
-        self._found = found
+    def __init__(self, result: Any, shapes: Shapes, *, nested_arrow: bool) -> None:
+        self._result = result
         self._shapes = shapes
-        self.columns: tuple[str, ...] = tuple(found.get_column_names())
-        engine: list[str] = found.get_column_data_types()
+        self.columns: tuple[str, ...] = tuple(result.get_column_names())
+        engine: list[str] = result.get_column_data_types()
         self.types = tuple(wire_type(name) for name in engine)
-        self.rows: int = found.get_num_tuples()
+        self.rows: int = result.get_num_tuples()
         self._by_rows = not nested_arrow and any(map(is_broken_in_arrow, engine))
 
     def batches(self, size: int) -> Iterator[pa.RecordBatch]:
@@ -42,55 +42,55 @@ class EmbeddedResult:
         yield from (self._shapes.batch(batch, self.columns) for batch in raw)
 
     def _from_arrow(self, size: int) -> Iterator[pa.RecordBatch]:
-        """The library gives all or nothing, so its own copy goes at once, and each batch as soon as
-        it was taken."""
-        found = _narrowed(self._table(size))
-        self._found.close()
-        left = deque(found.to_batches() if self.rows else [_empty(found.schema)])
-        del found
+        """The library exports all or nothing, so its own copy is closed at once, and each batch is
+        released as soon as it is taken."""
+        table = _narrowed(self._table(size))
+        self._result.close()
+        left = deque(table.to_batches() if self.rows else [_empty(table.schema)])
+        del table
         while left:
             yield left.popleft()
 
     def _table(self, size: int) -> pa.Table:
         self._check_size()
         try:
-            return self._found.get_as_arrow(size, fallbackExtensionTypes=True)
+            return self._result.get_as_arrow(size, fallbackExtensionTypes=True)
         except (pa.ArrowException, RuntimeError) as e:
             raise CypherError(
-                f"The answer cannot be told: {e}.", hint="Nest its lists and structs less."
+                f"The result cannot be converted: {e}.", hint="Nest its lists and structs less."
             ) from e
 
     def close(self) -> None:
-        self._found.close()
+        self._result.close()
 
     def _check_size(self) -> None:
-        """The library makes all of a result at once, and crashes where an allocation fails. So what
-        would not fit is refused before, by the width of the first rows."""
+        """The library exports a result at once, and crashes where an allocation fails. So a result
+        that would not fit is refused first, estimated by the width of its first rows."""
         left = memory.left_bytes() if self.rows > _SAMPLED_ROWS else None
         if left is None:
             return
-        sample = self._found.get_n(_SAMPLED_ROWS)
-        self._found.reset_iterator()
+        sample = self._result.get_n(_SAMPLED_ROWS)
+        self._result.reset_iterator()
         needed = sum(map(width, sample)) * self.rows * _GROWTH / len(sample)
         if needed > left:
             raise MemoryError(f"about {int(needed)} bytes of results, {left} left")
 
     def _from_rows(self, size: int) -> Iterator[pa.RecordBatch]:
         try:
-            yield from row_batches(self._found, size)
+            yield from row_batches(self._result, size)
         except (pa.ArrowException, RuntimeError) as e:
             raise CypherError(
-                f"The answer cannot be told: {e}.", hint="Nest its lists and structs less."
+                f"The result cannot be converted: {e}.", hint="Nest its lists and structs less."
             ) from e
 
 
-def row_batches(found: Any, size: int) -> Iterator[pa.RecordBatch]:
-    """A result of the library by its row interface; its columns are called 0, 1, 2 …"""
-    schema = _schema(found, size)
-    if not found.get_num_tuples():
+def row_batches(result: Any, size: int) -> Iterator[pa.RecordBatch]:
+    """A library's result, read by its row interface; the columns are named 0, 1, 2 …"""
+    schema = _schema(result, size)
+    if not result.get_num_tuples():
         yield _empty(schema)
-    found.reset_iterator()
-    while rows := found.get_n(size):
+    result.reset_iterator()
+    while rows := result.get_n(size):
         columns = [
             pa.array([as_stored(row[i], field.type) for row in rows], field.type)
             for i, field in enumerate(schema)
@@ -99,21 +99,21 @@ def row_batches(found: Any, size: int) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_arrays([_narrow(column) for column in columns], names=names)
 
 
-def _schema(found: Any, size: int) -> pa.Schema:
-    """Once all rows were read, the Arrow export has nothing left to export wrongly but the schema."""
-    while found.get_n(size):
+def _schema(result: Any, size: int) -> pa.Schema:
+    """Once all rows are read, the Arrow export contains the schema alone."""
+    while result.get_n(size):
         continue
-    return found.get_as_arrow(size, fallbackExtensionTypes=True).schema
+    return result.get_as_arrow(size, fallbackExtensionTypes=True).schema
 
 
 def is_broken_in_arrow(engine: str) -> bool:
-    """Whether Ryugraph exports values of an engine's type wrongly where some are null: a struct
-    loses what is in it, a UUID becomes another row's or crashes the process."""
+    """Whether Ryugraph's Arrow export of an engine's type is wrong where some values are null: a
+    struct loses its fields, a UUID becomes another row's or crashes the process."""
     return any(word in engine for word in ("STRUCT(", "NODE", "REL", "UUID"))
 
 
 def as_stored(value: Any, kind: pa.DataType) -> Any:
-    """A value of the library's row interface, as Arrow's builder of that type takes it."""
+    """A value of the library's row interface, in the form that Arrow's builder accepts."""
     if value is None:
         return None
     if types.is_struct(kind):
@@ -131,7 +131,7 @@ def as_stored(value: Any, kind: pa.DataType) -> Any:
 
 
 def width(value: object) -> int:
-    """Bytes that a value of the library's row interface takes in Arrow, about."""
+    """Estimated bytes of a value of the library's row interface in Arrow."""
     match value:
         case str() | bytes():
             return len(value) + 8
@@ -151,8 +151,8 @@ def _narrowed(table: pa.Table) -> pa.Table:
 
 
 def _narrow(values: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """Sums of whole numbers have 128 bits; where 64 are enough, as nearly always, the column has
-    64, also inside lists, structs and maps."""
+    """Sums of integers have 128 bits; the column is narrowed to 64 where its values fit, also
+    inside lists, structs and maps."""
     narrow = _narrow_type(values.type)
     if narrow != values.type:
         with suppress(pa.ArrowInvalid):

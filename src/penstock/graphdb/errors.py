@@ -1,6 +1,6 @@
-"""What a graph database can say no with.
+"""Errors of the graph database backends.
 
-CypherError              400  RYUGRAPH_ERROR          the name its clients know
+CypherError              400  RYUGRAPH_ERROR          the wire name, for every backend
 QueryInterrupted         408  QUERY_TIMEOUT
 QueryOutOfMemory         507  QUERY_OUT_OF_MEMORY
 EngineCrashed            500  GRAPH_ENGINE_CRASHED
@@ -17,22 +17,22 @@ from penstock.kit.errors import InvalidInput, PenstockError, Unavailable
 
 
 class CypherError(PenstockError):
-    """The statement cannot be read, or fails on these data; the message is the engine's own."""
+    """The statement is invalid, or fails on this data; the message comes from the engine."""
 
     code = "RYUGRAPH_ERROR"
     status = 400
 
 
 class QueryInterrupted(PenstockError):
-    """The engine stopped: the time was up, or nobody waits for the answer any more."""
+    """The query timed out or was cancelled."""
 
     code = "QUERY_TIMEOUT"
     status = 408
 
 
 class QueryOutOfMemory(PenstockError):
-    """The query needed more memory than all running queries may take together; nothing else was
-    touched."""
+    """The query needed more memory than all running queries may use together; other queries are
+    not affected."""
 
     code = "QUERY_OUT_OF_MEMORY"
     status = 507
@@ -45,39 +45,39 @@ class EngineCrashed(PenstockError):
 
 
 class EngineRestarted(Unavailable):
-    """The graph engine was restarted while the query ran or waited; the query may be sent again."""
+    """The graph engine was restarted while the query ran or waited; it can be retried."""
 
     code = "GRAPH_ENGINE_RESTARTED"
 
 
 class GraphFailed(PenstockError):
-    """The graph engine failed; its own words are in the message."""
+    """The graph engine failed; the message comes from the engine."""
 
     code = "DATABASE_ERROR"
 
 
 class SchemaRefused(GraphFailed):
-    """The engine cannot hold a column of that type."""
+    """The engine does not support a column of that type."""
 
     code = "SCHEMA_CREATE_ERROR"
 
 
 class LoadRefused(GraphFailed):
-    """The files do not make a graph: one is missing or torn, a key is twice there or null, an edge
-    has no end."""
+    """The files cannot be loaded: one is missing or damaged, a key is duplicate or null, an edge
+    has a missing endpoint."""
 
     code = "DATA_LOAD_ERROR"
 
 
 class CapabilityMissing(InvalidInput):
-    """This graph engine cannot do that; `details` name the capability."""
+    """This graph engine lacks a capability; `details` name it."""
 
     code = "CAPABILITY_MISSING"
 
     @classmethod
     def of(cls, backend: str, capability: str) -> CapabilityMissing:
         return cls(
-            f"The backend {backend} cannot do this: it lacks the capability {capability}.",
+            f"The backend {backend} does not support this: it lacks the capability {capability}.",
             hint="Start an instance with another wrapper_type.",
             backend=backend,
             capability=capability,
@@ -85,13 +85,13 @@ class CapabilityMissing(InvalidInput):
 
 
 def out_of_memory(
-    limit: int | None, *, of: str = "running queries may take together"
+    limit: int | None, *, of: str = "running queries may use together"
 ) -> QueryOutOfMemory:
-    """The error of an allocation that failed at `limit` bytes; None means: at what the machine has."""
+    """The error of an allocation that failed at `limit` bytes; None means the machine's memory."""
     bound = "what this machine has" if limit is None else f"the {limit // 2**20} MiB that {of}"
     return QueryOutOfMemory(
         f"The query needed more memory than {bound}.",
-        hint="Ask for less at once (a smaller range, a LIMIT, fewer columns, no collect() of everything),"
-        " or give the instance more memory.",
+        hint="Request less at once (a smaller range, a LIMIT, fewer columns, no collect() of"
+        " everything), or give the instance more memory.",
         limit_bytes=limit,
     )

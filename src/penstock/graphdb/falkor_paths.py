@@ -1,9 +1,9 @@
-"""Patterns as FalkorDB matches them rightly.
+"""Names the paths of a statement, so that FalkorDB counts every match.
 
-FalkorDB multiplies matrices for relationships that nobody asks for, which finds pairs of nodes:
-parallel relationships, and nodes between that nobody asks for either, are one match and not
-several. `(a)-[:R*2..2]->(b)` and patterns of one MATCH that share a node are such products too. A
-path with a name is made of every relationship on it, so each pattern gets a name.
+FalkorDB multiplies matrices for relationships without a variable, which yields pairs of nodes:
+parallel relationships, and nodes between without a variable, become one match instead of several.
+`(a)-[:R*2..2]->(b)` and patterns of one MATCH that share a node are such products too. A named path
+contains every relationship on it, so each pattern gets a name.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 def with_named_paths(text: str) -> tuple[str, Set[str]]:
-    """The statement with a name for each path that has relationships, and these names. `RETURN *`
-    has columns of theirs."""
+    """The statement with a name for each path that has relationships, and these names. They appear
+    as columns of `RETURN *`."""
     patterns = Patterns(text)
     prefix = "_path"
     while prefix in text:
@@ -32,8 +32,9 @@ def with_named_paths(text: str) -> tuple[str, Set[str]]:
     ]
     if starts and patterns.compares_all:
         raise CypherError(
-            "A * in a projection with DISTINCT, an aggregate or UNION depends on the names of all paths.",
-            hint="Write the names that you want in the place of the *.",
+            "A * in a projection with DISTINCT, an aggregate or UNION depends on the names of all"
+            " paths.",
+            hint="Replace the * by the names of the columns.",
         )
     names = {start: f"{prefix}{number}" for number, start in enumerate(starts)}
     return with_inserted(text, {at: f"{name} = " for at, name in names.items()}), set(

@@ -1,8 +1,8 @@
-"""Ranges as FalkorDB answers them rightly.
+"""Keeps range conditions on texts away from FalkorDB's index, which compares them incorrectly.
 
-Where a WHERE compares a text that has an index (`n.name < 'b'`), FalkorDB asks the index, which
-compares texts in lower case and letters beyond ASCII as if they came first. `coalesce(n.name)` is
-the same value and has no index. Equality and STARTS WITH are answered rightly and keep theirs.
+Where a WHERE compares an indexed text (`n.name < 'b'`), FalkorDB uses the index, which compares
+texts in lower case and sorts letters beyond ASCII first. `coalesce(n.name)` is the same value and
+has no index. Equality and STARTS WITH are correct and keep using it.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 _BEFORE_NAMES = frozenset({".", ":", "$", "|", "AS"})
-"""What follows is a property, a label, a parameter or a column, whatever it is called."""
+"""A word after one of these is a property, a label, a parameter or a column, never a keyword."""
 _CLAUSES = frozenset({"MATCH", "OPTIONAL", "WITH", "RETURN", "UNWIND", "UNION", "CALL", "ORDER"})
 _TEXT_OPERATORS = frozenset({"STARTS", "ENDS"})
 
 
 def without_index_ranges(text: str, names: Set[str]) -> str:
-    """The statement with `coalesce(n.name) < 'b'` in the place of `n.name < 'b'` in conditions,
-    where `name` is one of these."""
+    """The statement with `coalesce(n.name) < 'b'` in place of `n.name < 'b'` in conditions, where
+    `name` is one of `names`."""
     if not names or ("<" not in text and ">" not in text):
         return text
     pieces, end = [], 0
-    for found in _compared(text):
-        if found["name"].strip("`") in names:
-            pieces += [text[end : found.start()], f"coalesce({found[0]})"]
-            end = found.end()
+    for match in _compared(text):
+        if match["name"].strip("`") in names:
+            pieces += [text[end : match.start()], f"coalesce({match[0]})"]
+            end = match.end()
     return "".join(pieces) + text[end:]
 
 
@@ -67,7 +67,7 @@ def _is_compared(tokens: Sequence[re.Match[str]], place: int) -> bool:
 
 
 def _is_beside(tokens: Sequence[re.Match[str]], place: int, step: int, bracket: str) -> bool:
-    """Whether a comparison is next, but for brackets around the property."""
+    """Whether a comparison is next, ignoring brackets around the property."""
     place += step
     while 0 <= place < len(tokens) and tokens[place][0] == bracket:
         place += step

@@ -1,4 +1,4 @@
-"""A FalkorDB answer, as the contract wants it: rows that the client has parsed, made into columns."""
+"""Query results of FalkorDB: the client's parsed rows, converted to Arrow columns."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PARSED_AT_ONCE = 1000
 
 
 class FalkorResult:
-    """A `Result` of the server's answer, parsed a piece at a time: parsing takes longer than the
+    """A `Result` of the server's response, parsed in pieces: parsing takes longer than the
     query."""
 
     def __init__(
@@ -33,8 +33,8 @@ class FalkorResult:
         check: Callable[[], None],
         hidden: Set[str] = frozenset(),
     ) -> None:
-        """`name` gives the id of a node, `names` those of nodes of which only the server's numbers
-        are known; `check` is called between two pieces, to stop it. Columns that are `hidden` are
+        """`name` returns the id of a node, `names` the ids of nodes by the server's internal ids;
+        `check` is called between two pieces and may raise to stop parsing. `hidden` columns are
         left out."""
         self._name = name
         header, *rows_and_more = answer
@@ -51,10 +51,10 @@ class FalkorResult:
             check()
             rows += _parsed(graph, [header, raw[start : start + _PARSED_AT_ONCE], answer[-1]])
         self._names = names(sorted({i for row in rows for value in row for i in _far_ends(value)}))
-        made = [self._column([row[i] for row in rows]) for i in range(len(self.columns))]
-        self.types = tuple(kind for kind, _ in made)
+        columns = [self._column([row[i] for row in rows]) for i in range(len(self.columns))]
+        self.types = tuple(kind for kind, _ in columns)
         self._batch = pa.RecordBatch.from_arrays(
-            [values for _, values in made], names=list(self.columns)
+            [values for _, values in columns], names=list(self.columns)
         )
 
     def batches(self, size: int) -> Iterator[pa.RecordBatch]:
@@ -62,7 +62,7 @@ class FalkorResult:
             yield self._batch.slice(start, size)
 
     def close(self) -> None:
-        """Nothing is held at the server."""
+        """Nothing to do: the server keeps no state for a result."""
 
     def _column(self, values: list[Any]) -> tuple[str, pa.Array]:
         first = next((value for value in values if value is not None), None)
@@ -108,10 +108,10 @@ def _parsed(graph: Any, answer: list[Any]) -> list[list[Any]]:
     try:
         rows: list[list[Any]] = QueryResult(graph, answer).result_set
     except (ValueError, OverflowError, OSError) as e:
-        # Days, moments and durations are seconds since 1970, which the client makes dates of.
+        # The client converts dates, timestamps and durations from seconds since 1970.
         raise CypherError(
-            "The answer has a date, a moment or a duration outside the years 1 to 9999.",
-            hint="Return toString() of it, or leave it out.",
+            "The result has a date, a timestamp or a duration outside the years 1 to 9999.",
+            hint="Return its toString(), or leave it out.",
         ) from e
     return rows
 
@@ -130,7 +130,7 @@ def _entities(head: Mapping[str, list[str | None]], values: Sequence[Any]) -> pa
 
 
 def _far_ends(value: object) -> Iterator[int]:
-    """The nodes that edges name by number."""
+    """The internal ids of nodes that edges refer to."""
     match value:
         case Edge():
             yield from (end for end in (value.src_node, value.dest_node) if isinstance(end, int))

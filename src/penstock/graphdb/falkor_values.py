@@ -1,5 +1,4 @@
-"""Values on their way into FalkorDB and out of it: literals that no text breaks out of, and rows as
-Arrow columns."""
+"""FalkorDB values: parameters as escaped literals, and result values as Arrow columns."""
 
 from __future__ import annotations
 
@@ -31,14 +30,14 @@ _SCALARS: Mapping[type, tuple[str, pa.DataType]] = {
     datetime: ("TIMESTAMP", pa.timestamp("us")),
 }
 _TEXTS = frozenset({time, relativedelta})
-"""Kinds of values that Arrow has no type for and that have one text."""
+"""Types without an Arrow equivalent that are converted to text."""
 _LEAST, _MOST = -(2**63), 2**63 - 1
 _INFINITY = "1e400"
-"""Which its parser reads as infinite; it has no word for that."""
+"""Its parser reads this as infinite; there is no literal for infinity."""
 
 
 def prefix(parameters: Mapping[str, object]) -> str:
-    """`CYPHER a=1 b='x' `, which the server reads before the statement."""
+    """The parameters as `CYPHER a=1 b='x' `, which precedes the statement."""
     for name in parameters:
         if not _NAME.fullmatch(name):
             raise CypherError(f"{name[:80]!r} cannot be the name of a parameter.")
@@ -65,7 +64,7 @@ def literal(value: object) -> str:
             return f"[{','.join(literal(item) for item in value)}]"
         case dict():
             return f"{{{','.join(f'{quoted(str(k))}:{literal(v)}' for k, v in value.items())}}}"
-    raise CypherError(f"A parameter is a {type(value).__name__}, which FalkorDB does not know.")
+    raise CypherError(f"A parameter is a {type(value).__name__}, which FalkorDB does not support.")
 
 
 def _number(value: bool | int | float) -> str:
@@ -74,25 +73,25 @@ def _number(value: bool | int | float) -> str:
     if isinstance(value, float):
         if math.isnan(value):
             raise CypherError(
-                "FalkorDB takes no NaN as a parameter.", hint="Write toFloat('nan') into the query."
+                "FalkorDB does not accept NaN as a parameter.",
+                hint="Write toFloat('nan') in the query.",
             )
         return repr(value) if math.isfinite(value) else f"{'-' if value < 0 else ''}{_INFINITY}"
     if not _LEAST <= value <= _MOST:
         raise CypherError(
-            "A parameter has a value that the engine cannot hold.", hint="Integers have 64 bits."
+            "A parameter has a value that the engine cannot store.", hint="Integers have 64 bits."
         )
     return str(value)
 
 
 def _text(value: str) -> str:
     if "\x00" in value:
-        raise CypherError("FalkorDB holds no text with a zero byte.")
+        raise CypherError("FalkorDB cannot store a text with a zero byte.")
     return "'" + _SPECIAL.sub(r"\\\g<0>", value) + "'"
 
 
 def column(values: Sequence[Any]) -> tuple[str, pa.Array]:
-    """A column of plain values: its type on the wire, and itself. Values that have no type in
-    common become JSON."""
+    """A column of plain values and its wire type. Values without a common type become JSON."""
     kinds = {_kind(value) for value in values if value is not None}
     if kinds == {int, float}:
         kinds = {float}
@@ -155,7 +154,7 @@ def _as_text(value: object) -> str:
 
 
 def _duration(length: relativedelta) -> str:
-    """ISO 8601, each part with its own sign, as the server writes it."""
+    """ISO 8601 with a sign for each part, as the server writes it."""
     days = {"Y": length.years, "M": length.months, "D": length.days}
     seconds = {"H": length.hours, "M": length.minutes, "S": length.seconds}
     day_part, time_part = (

@@ -1,6 +1,8 @@
-"""FalkorDB: a server of its own, in memory. Rows go in by thousands in one statement; a query is
-read-only by the server's own word and ends by its clock: nothing but the server's death stops one
-from outside."""
+"""The FalkorDB backend: a separate in-memory server.
+
+Rows are loaded by thousands in one statement. The server enforces read-only queries and timeouts; a
+running query can be cancelled only by killing the server.
+"""
 
 from __future__ import annotations
 
@@ -76,15 +78,15 @@ CAPABILITIES = Capabilities(
 )
 ROWS_AT_ONCE = 5_000
 BYTES_AT_ONCE = 8 * 1024 * 1024
-"""A statement with its rows is in memory several times over, on both sides."""
+"""A statement with its rows is copied several times in memory, in the client and the server."""
 LONGEST_SECONDS = 3600.0
-_HELD = frozenset(
+_SUPPORTED_TYPES = frozenset(
     "STRING INT64 INT32 INT16 INT8 DOUBLE FLOAT DATE TIMESTAMP BOOL BLOB UUID LIST".split()  # noqa: SIM905
 )
-_UNREAD = "1969-12-31T23:59:59"
-_SPELLED = {"year": 1969, "month": 12, "day": 31, "hour": 23, "minute": 59, "second": 59}
-"""The second before 1970 is -1, which its parser of texts takes for an error."""
-_MADE = {
+_UNPARSED_TIMESTAMP = "1969-12-31T23:59:59"
+_UNPARSED_AS_PARTS = {"year": 1969, "month": 12, "day": 31, "hour": 23, "minute": 59, "second": 59}
+"""The second before 1970 is -1, which the server's parser of texts takes for an error."""
+_CONVERSIONS = {
     "DATE": "date({})",
     "TIMESTAMP": "localdatetime({})",
     # NaN has no literal and comes as text.
@@ -93,10 +95,10 @@ _MADE = {
 }
 _TIMED_OUT = re.compile(r"^query timed out", re.IGNORECASE)
 _NUMBERS = frozenset({"INT8", "INT16", "INT32", "INT64", "FLOAT", "DOUBLE"})
-_WIDE = 2**53
+_EXACT_IN_DOUBLE = 2**53
 _INDEXES = "CALL db.indexes() YIELD status RETURN status"
 _PAUSE_SECONDS = 0.01
-_NO_ROOM = "mem consumption exceeded capacity"
+_OUT_OF_MEMORY = "mem consumption exceeded capacity"
 
 
 def open_engine(opening: Opening) -> FalkorEngine:
@@ -104,17 +106,17 @@ def open_engine(opening: Opening) -> FalkorEngine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Places:
-    """The server's numbers of a label's nodes, by their keys as text."""
+class _NodeIds:
+    """The server's internal ids of a label's nodes, by their keys as text."""
 
     keys: pa.Array
     ids: npt.NDArray[np.int64]
 
     def find(self, keys: pa.Array) -> list[int | None]:
-        """Of each key the node's number; None where there is no such node."""
+        """The internal id for each key; None where there is no such node."""
         where = pc.index_in(load_diagnosis.texts(keys), value_set=self.keys)
-        found: list[int | None] = pa.array(self.ids).take(where).to_pylist()
-        return found
+        numbers: list[int | None] = pa.array(self.ids).take(where).to_pylist()
+        return numbers
 
 
 class FalkorEngine:
@@ -123,38 +125,39 @@ class FalkorEngine:
     def __init__(self, opening: Opening) -> None:
         if opening.url is None:
             raise InvalidInput(
-                "A FalkorDB server is needed.", hint="Set PENSTOCK_INSTANCE_FALKORDB_URL."
+                "No FalkorDB server is configured.", hint="Set PENSTOCK_INSTANCE_FALKORDB_URL."
             )
         self.schema = opening.schema or GraphSchema(nodes=(), edges=())
         self._written: dict[str, dict[str, str]] = {}
         self._writing = threading.Lock()
         self._sources: dict[str, Sequence[FilePath]] = {}
-        self._places: dict[str, _Places] = {}
+        self._node_ids: dict[str, _NodeIds] = {}
         try:
             client = FalkorDB(connection_pool=_pool(opening.url))
             self._graph = client.select_graph(opening.name)
             if opening.schema is None and opening.name in client.list_graphs():
                 self._graph.delete()
         except (RedisError, OSError) as e:
-            raise GraphFailed(f"The FalkorDB server does not answer: {e}") from e
-        if opening.schema is not None and self._was_read_from_a_file():
+            raise GraphFailed(f"The FalkorDB server is unreachable: {e}") from e
+        if opening.schema is not None and self._was_restored_from_file():
             self._rebuild_indexes()
 
     def create(self, schema: GraphSchema) -> None:
-        for name, held in [(t.label, t.columns) for t in schema.nodes] + [
+        for name, properties in [(t.label, t.columns) for t in schema.nodes] + [
             (t.type, t.properties) for t in schema.edges
         ]:
-            if strange := [p for p in held if p.type not in _HELD]:
+            if unsupported := [p for p in properties if p.type not in _SUPPORTED_TYPES]:
                 raise SchemaRefused(
-                    f"{name}.{strange[0].name} is {strange[0].type}, which FalkorDB does not hold.",
-                    hint="Leave it out, or make it a STRING.",
+                    f"{name}.{unsupported[0].name} is {unsupported[0].type}, which FalkorDB does"
+                    " not support.",
+                    hint="Leave it out, or declare it STRING.",
                 )
         self.schema = schema
         for table in schema.nodes:
             self._write(f"CREATE INDEX {_index(table)}")
 
     def seal(self) -> None:
-        """The graph is the server's, and outlives us as long as that does."""
+        """Nothing to do: the graph lives in the server, as long as that runs."""
 
     def load(
         self,
@@ -178,17 +181,20 @@ class FalkorEngine:
         timeout: float | None = None,
         interrupt: Interrupt | None = None,
     ) -> FalkorResult:
-        cord, until = interrupt or Interrupt(), time.monotonic() + (timeout or LONGEST_SECONDS)
-        cord.check()
-        with cord.stopping(lambda: None):
+        interrupt = interrupt or Interrupt()
+        until = time.monotonic() + (timeout or LONGEST_SECONDS)
+        interrupt.check()
+        with interrupt.stopping(lambda: None):
             text = with_row_bounds(text, parameters or {})
             text, added = with_named_paths(without_index_ranges(text, self._text_keys()))
             answer = self._read(text, parameters or {}, until)
         names = partial(self.names, until=until)
-        return FalkorResult(answer, self._graph, self.name, names, check=cord.check, hidden=added)
+        return FalkorResult(
+            answer, self._graph, self.name, names, check=interrupt.check, hidden=added
+        )
 
     def key_of(self, table: NodeTable, value: str) -> str:
-        return _made(table.key, value)
+        return _converted(table.key, value)
 
     def counts(self) -> dict[str, int]:
         nodes = {
@@ -208,8 +214,8 @@ class FalkorEngine:
         return pa.table(columns)
 
     def edge_table(self, table: EdgeTable, properties: Sequence[str] = ()) -> pa.Table:
-        wanted = "".join(f", e.{quoted(name)}" for name in properties)
-        rows = self._rows(f"{_edges(table)}id(a), id(b){wanted}")
+        returned = "".join(f", e.{quoted(name)}" for name in properties)
+        rows = self._rows(f"{_edges(table)}id(a), id(b){returned}")
         ids = {
             label: np.array([row[0] for row in self._nodes_by_id(label)], np.int64)
             for label in _ends(table)
@@ -228,20 +234,21 @@ class FalkorEngine:
     def write_back(self, label: str, name: str, data: pa.Table) -> int:
         if any(p.name == name for p in self._node(label).columns):
             raise CypherError(
-                f"{label}.{name} comes from the mapping; it is never overwritten.",
+                f"{label}.{name} comes from the mapping and cannot be overwritten.",
                 hint="Choose another name.",
             )
         with self._writing:
             self._write(f"MATCH (n:{quoted(label)}) SET n.{quoted(name)} = NULL")
             is_number = pa.types.is_floating(data.schema.field("value").type)
-            value = _MADE["DOUBLE"].format("r[1]") if is_number else "r[1]"
+            value = _CONVERSIONS["DOUBLE"].format("r[1]") if is_number else "r[1]"
             statement = (
                 "UNWIND $rows AS r WITH r, r[0] AS i MATCH (n) WHERE id(n) = i"
                 f" SET n.{quoted(name)} = {value} RETURN count(n)"
             )
-            places = self._places_of(label)
+            node_ids = self._node_ids_of(label)
             written = sum(
-                self._write(statement, rows=rows).result_set[0][0] for rows in _slices(data, places)
+                self._write(statement, rows=rows).result_set[0][0]
+                for rows in _slices(data, node_ids)
             )
             self._written.setdefault(label, {})[name] = column(
                 data.column("value").slice(0, 1000).to_pylist()
@@ -252,13 +259,13 @@ class FalkorEngine:
         return dict(self._written.get(label, {}))
 
     def close(self) -> None:
-        """The graph goes, too: the server may be shared, and nobody else knows of it."""
+        """Delete the graph as well: the server may be shared, and nothing else would delete it."""
         with suppress(RedisError, OSError):
             self._graph.delete()
         self._graph.client.connection.close()
 
     def names(self, ids: Sequence[int], until: float) -> dict[int, str]:
-        """`Label:key` of nodes that the server only gave the numbers of."""
+        """`Label:key` of nodes by their internal ids."""
         if not ids:
             return {}
         text = "UNWIND $ids AS i MATCH (n) WHERE id(n) = i RETURN i, n"
@@ -266,16 +273,15 @@ class FalkorEngine:
         return {row[0]: self.name(row[1]) for row in rows}
 
     def _read(self, text: str, parameters: Mapping[str, object], until: float) -> list[Any]:
-        """The server's answer as it comes; a query that it does not end in time is an interrupted
-        one."""
+        """The server's raw response; raises `QueryInterrupted` for a query that timed out."""
         milliseconds = max(1, int((until - time.monotonic()) * 1000))
         command = ("GRAPH.RO_QUERY", self._graph.name, prefix(parameters) + text, "--compact")
         try:
             answer: list[Any] = self._graph.execute_command(*command, "timeout", milliseconds)
         except (ConnectionError, RedisConnectionError, BusyLoadingError) as e:
-            raise Unavailable(f"The FalkorDB server does not answer: {e}") from e
+            raise Unavailable(f"The FalkorDB server is unreachable: {e}") from e
         except RedisError as e:
-            raise _fault(str(e)) from e
+            raise _as_error(str(e)) from e
         return answer
 
     def name(self, node: Node) -> str:
@@ -285,15 +291,15 @@ class FalkorEngine:
         return f"{label}:{key}"
 
     def _text_keys(self) -> frozenset[str]:
-        """The names of keys that have texts in their index."""
+        """The names of keys whose index holds texts."""
         keys = (table.key for table in self.schema.nodes)
         return frozenset(key.name for key in keys if key.type not in _NUMBERS)
 
     def _nodes_by_id(self, label: str, properties: Sequence[str] = ()) -> list[list[Any]]:
         key = self._node(label).key.name
-        wanted = "".join(f", n.{quoted(name)}" for name in properties)
+        returned = "".join(f", n.{quoted(name)}" for name in properties)
         return self._rows(
-            f"MATCH (n:{quoted(label)}) RETURN id(n) AS i, n.{quoted(key)}{wanted} ORDER BY i"
+            f"MATCH (n:{quoted(label)}) RETURN id(n) AS i, n.{quoted(key)}{returned} ORDER BY i"
         )
 
     def _load_nodes(self, table: NodeTable, files: Sequence[FilePath]) -> Loaded:
@@ -302,7 +308,7 @@ class FalkorEngine:
             raise load_diagnosis.of_nodes(table, files, "")
         self._sources[table.label] = files
         if _has_padded_text(keys) or _has_wide_integers(keys):
-            # Its index does not find a text that is empty or begins or ends with a space, and holds
+            # The index misses a text that is empty or begins or ends with a space, and stores
             # integers as DOUBLEs.
             self._write(f"DROP INDEX {_index(table)}")
         properties = _properties(table.columns, pq.read_schema(files[0]).names)
@@ -314,7 +320,7 @@ class FalkorEngine:
             for rows in _files(files, table.columns)
             for row in self._write(statement, rows=rows).result_set
         ]
-        self._places[table.label] = _Places(
+        self._node_ids[table.label] = _NodeIds(
             keys=load_diagnosis.texts(keys), ids=np.array(ids, np.int64)
         )
         return Loaded(rows=len(ids))
@@ -322,11 +328,11 @@ class FalkorEngine:
     def _load_edges(
         self, table: EdgeTable, files: Sequence[FilePath], dangling: Dangling
     ) -> Loaded:
-        """By the server's own numbers of nodes, which is right for every key and faster than an
+        """Match nodes by their internal ids, which is correct for every key and faster than an
         index."""
         names = pq.read_schema(files[0]).names
         total = sum(pq.read_metadata(file).num_rows for file in files)
-        starts, ends = (self._places_of(label) for label in _ends(table))
+        starts, ends = (self._node_ids_of(label) for label in _ends(table))
         if dangling == "fail":
             missing = load_diagnosis.missing_ends(table, files, starts.keys, ends.keys)
             if missing:
@@ -334,7 +340,8 @@ class FalkorEngine:
         statement = (
             "UNWIND $rows AS r WITH r, r[0] AS s, r[1] AS t MATCH (a) WHERE id(a) = s"
             " WITH r, a, t MATCH (b) WHERE id(b) = t"
-            f" CREATE (a)-[e:{quoted(table.type)} {{{_properties(table.properties, names[2:], skip=2)}}}]->(b)"
+            f" CREATE (a)-[e:{quoted(table.type)}"
+            f" {{{_properties(table.properties, names[2:], skip=2)}}}]->(b)"
         )
         rows = 0
         for batch in statement_batches(files):
@@ -348,24 +355,23 @@ class FalkorEngine:
             rows += int(self._write(statement, rows=whole).relationships_created) if whole else 0
         return Loaded(rows=rows, dropped=total - rows)
 
-    def _places_of(self, label: str) -> _Places:
-        if label not in self._places:
+    def _node_ids_of(self, label: str) -> _NodeIds:
+        if label not in self._node_ids:
             rows = self._nodes_by_id(label)
             keys = load_diagnosis.texts(column([row[1] for row in rows])[1])
-            self._places[label] = _Places(
+            self._node_ids[label] = _NodeIds(
                 keys=keys, ids=np.array([row[0] for row in rows], np.int64)
             )
-        return self._places[label]
+        return self._node_ids[label]
 
-    def _was_read_from_a_file(self) -> bool:
-        """Whether the server was restarted since the graph was loaded; if only its client was, all
-        is as it was."""
+    def _was_restored_from_file(self) -> bool:
+        """Whether the server itself, and not only its client, was restarted since the load."""
         state: dict[str, Any] = self._graph.client.connection.info("persistence")
         return bool(state.get("rdb_last_load_keys_loaded", 1))
 
     def _rebuild_indexes(self) -> None:
-        """FalkorDB 4.16 loses a node of an index that it reads from its file, and then does not
-        find it by key."""
+        """FalkorDB 4.16 loses a node of an index that it reads from its file, and then misses it in
+        a lookup by key."""
         indexed = {label for [label] in self._rows("CALL db.indexes() YIELD label RETURN label")}
         for table in (table for table in self.schema.nodes if table.label in indexed):
             self._write(f"DROP INDEX {_index(table)}")
@@ -383,7 +389,7 @@ class FalkorEngine:
         try:
             return self._graph.query(prefix(parameters) + statement, timeout=0)
         except RedisError as e:
-            raise GraphFailed(f"FalkorDB refused: {e}") from e
+            raise GraphFailed(f"FalkorDB rejected the statement: {e}") from e
 
     def _rows(self, statement: str, **parameters: object) -> list[list[Any]]:
         answer = self._read(statement, parameters, time.monotonic() + LONGEST_SECONDS)
@@ -395,7 +401,7 @@ class FalkorEngine:
 
 
 def _pool(url: str) -> ConnectionPool:
-    """Without the client's own retries: they would run a query again that the server died of."""
+    """No retries in the client: they would repeat a query that crashed the server."""
     options: dict[str, Any] = {
         "decode_responses": True,
         "retry": Retry(NoBackoff(), 0),
@@ -407,27 +413,27 @@ def _pool(url: str) -> ConnectionPool:
     return ConnectionPool.from_url(re.sub("^falkor", "redis", url), **options)
 
 
-def _fault(said: str) -> Exception:
-    if _TIMED_OUT.search(said):
+def _as_error(message: str) -> Exception:
+    if _TIMED_OUT.search(message):
         return QueryInterrupted("The query was stopped.")
-    return MemoryError(said) if _NO_ROOM in said else CypherError(said)
+    return MemoryError(message) if _OUT_OF_MEMORY in message else CypherError(message)
 
 
 def _index(table: NodeTable) -> str:
     return f"FOR (n:{quoted(table.label)}) ON (n.{quoted(table.key.name)})"
 
 
-def _properties(known: Sequence[Property], names: Sequence[str], *, skip: int = 0) -> str:
-    by_name = {p.name: p for p in known}
-    if strange := sorted(set(names) ^ by_name.keys()):
-        raise LoadRefused(f"The files and the definition differ in {', '.join(strange)}.")
+def _properties(properties: Sequence[Property], names: Sequence[str], *, skip: int = 0) -> str:
+    by_name = {p.name: p for p in properties}
+    if mismatched := sorted(set(names) ^ by_name.keys()):
+        raise LoadRefused(f"The files and the definition differ in {', '.join(mismatched)}.")
     return ", ".join(
-        f"{quoted(n)}: {_made(by_name[n], f'r[{i}]')}" for i, n in enumerate(names, start=skip)
+        f"{quoted(n)}: {_converted(by_name[n], f'r[{i}]')}" for i, n in enumerate(names, start=skip)
     )
 
 
-def _made(held: Property, value: str) -> str:
-    return _MADE.get(held.type, "{}").format(value)
+def _converted(declared: Property, value: str) -> str:
+    return _CONVERSIONS.get(declared.type, "{}").format(value)
 
 
 def _edges(table: EdgeTable) -> str:
@@ -447,14 +453,14 @@ def _files(
 
 
 def _declared(batch: pa.RecordBatch, columns: Sequence[Property]) -> Iterator[list[Any]]:
-    """A batch's columns as the server takes them; a UUID is text, whatever it is at the source."""
+    """A batch's columns as the server accepts them; a UUID is text, whatever its source type."""
     uuids = {column.name for column in columns if column.type == "UUID"}
     for name, values in zip(batch.schema.names, batch.columns, strict=True):
         yield _plain(load_diagnosis.texts(values) if name in uuids else values)
 
 
 def statement_batches(files: Sequence[FilePath]) -> Iterator[pa.RecordBatch]:
-    """Rows for one statement each: the server closes the connection on one of 512 MB."""
+    """Batches for one statement each: the server closes the connection on one of 512 MB."""
     for file in files:
         with pq.ParquetFile(file) as source:
             for batch in source.iter_batches(ROWS_AT_ONCE):
@@ -471,11 +477,11 @@ def _halved(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def _has_wide_integers(keys: pa.Array) -> bool:
-    """Whether there are integers of which a DOUBLE does not hold every one."""
+    """Whether there are integers that a DOUBLE does not represent exactly."""
     if not pa.types.is_integer(keys.type) or not len(keys):
         return False
     ends = pc.min_max(keys).as_py()
-    return bool(ends["max"] >= _WIDE or ends["min"] <= -_WIDE)
+    return bool(ends["max"] >= _EXACT_IN_DOUBLE or ends["min"] <= -_EXACT_IN_DOUBLE)
 
 
 def _has_padded_text(keys: pa.Array) -> bool:
@@ -486,18 +492,18 @@ def _has_padded_text(keys: pa.Array) -> bool:
 
 
 def _plain(values: pa.Array) -> list[Any]:
-    """Moments without their zone, in UTC: the server keeps seconds."""
+    """The values as a list; timestamps in UTC without a zone, in the server's unit of seconds."""
     if pa.types.is_timestamp(values.type):
         texts = pc.strftime(cut_moments(values, "s"), "%Y-%m-%dT%H:%M:%S").to_pylist()
-        return [_SPELLED if text == _UNREAD else text for text in texts]
-    found: list[Any] = values.to_pylist()
+        return [_UNPARSED_AS_PARTS if text == _UNPARSED_TIMESTAMP else text for text in texts]
+    items: list[Any] = values.to_pylist()
     if pa.types.is_floating(values.type) and pc.any(pc.is_nan(values)).as_py():
-        return ["nan" if value is not None and math.isnan(value) else value for value in found]
-    return found
+        return ["nan" if value is not None and math.isnan(value) else value for value in items]
+    return items
 
 
-def _slices(data: pa.Table, places: _Places) -> Iterator[list[tuple[Any, ...]]]:
-    """Numbers of nodes with their values; a key that is no node's is left out."""
+def _slices(data: pa.Table, node_ids: _NodeIds) -> Iterator[list[tuple[Any, ...]]]:
+    """Internal ids of nodes with their values; a key without a node is left out."""
     for batch in data.select(["key", "value"]).to_batches(ROWS_AT_ONCE):
-        rows = zip(places.find(batch.column(0)), _plain(batch.column(1)), strict=True)
+        rows = zip(node_ids.find(batch.column(0)), _plain(batch.column(1)), strict=True)
         yield [row for row in rows if row[0] is not None]

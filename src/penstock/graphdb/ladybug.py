@@ -1,4 +1,4 @@
-"""Ladybug: the living fork of the embedded engine, and our default."""
+"""The Ladybug backend: the maintained fork of the embedded engine, and the default."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a bulk load failed, in numbers and examples: the engines name one value and stop."""
+"""Explains why a bulk load failed, with counts and examples: the engines report one value only."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ EXAMPLES = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Missing:
-    """Edges whose endpoint on one side is not there."""
+    """Edges whose endpoint on one side is missing."""
 
     label: str
     column: str
@@ -34,30 +34,31 @@ class Missing:
     examples: tuple[str, ...]
 
 
-def of_nodes(table: NodeTable, files: Sequence[Path], said: str) -> LoadRefused:
+def of_nodes(table: NodeTable, files: Sequence[Path], message: str) -> LoadRefused:
     """Null and repeated keys, counted from the files."""
-    found = keys(table, files)
-    counted = found.drop_null().value_counts()
-    often = counted.filter(pc.greater(counted.field(1), 1)) if len(counted) else counted
-    if found.null_count:
+    key_column = keys(table, files)
+    counted = key_column.drop_null().value_counts()
+    duplicates = counted.filter(pc.greater(counted.field(1), 1)) if len(counted) else counted
+    if key_column.null_count:
         return LoadRefused(
-            f"Node {table.label}: {found.null_count} rows have no {table.key.name}, which is the primary key.",
+            f"Node {table.label}: {key_column.null_count} rows have no {table.key.name}, which is"
+            " the primary key.",
             hint="Leave them out in the node's SQL.",
             label=table.label,
-            null_keys=found.null_count,
+            null_keys=key_column.null_count,
         )
-    if len(often):
-        examples = texts(often.field(0).slice(0, EXAMPLES)).to_pylist()
+    if len(duplicates):
+        examples = texts(duplicates.field(0).slice(0, EXAMPLES)).to_pylist()
         return LoadRefused(
-            f"Node {table.label}: {len(often)} values of the primary key {table.key.name} are there more than once,"
-            f" for example {', '.join(examples)}.",
-            hint="Make the node's SQL give each key once (SELECT DISTINCT, or GROUP BY the key).",
+            f"Node {table.label}: {len(duplicates)} values of the primary key {table.key.name} are"
+            f" duplicates, for example {', '.join(examples)}.",
+            hint="Return each key once from the node's SQL (SELECT DISTINCT, or GROUP BY the key).",
             label=table.label,
-            duplicate_keys=len(often),
+            duplicate_keys=len(duplicates),
             examples=examples,
         )
-    return _nil_uuid(f"Node {table.label}", said) or LoadRefused(
-        f"Node {table.label} could not be loaded: {said}", label=table.label
+    return _nil_uuid(f"Node {table.label}", message) or LoadRefused(
+        f"Node {table.label} could not be loaded: {message}", label=table.label
     )
 
 
@@ -68,29 +69,30 @@ def keys(table: NodeTable, files: Sequence[Path]) -> pa.Array:
 def missing_ends(
     table: EdgeTable, files: Sequence[Path], starts: pa.Array, ends: pa.Array
 ) -> list[Missing]:
-    """What the edges name and the nodes, whose keys are `starts` and `ends`, do not have."""
+    """The endpoints of edges that are not among the nodes' keys `starts` and `ends`."""
     columns = pq.read_schema(files[0]).names[:2]
     sides = ((table.from_node, columns[0], starts), (table.to_node, columns[1], ends))
-    found = (
+    results = (
         _missing(label, column, texts(_column(files, column)), texts(keys))
         for label, column, keys in sides
     )
-    return [missing for missing in found if missing.edges]
+    return [missing for missing in results if missing.edges]
 
 
-def of_edges(table: EdgeTable, missing: Sequence[Missing], said: str) -> LoadRefused:
+def of_edges(table: EdgeTable, missing: Sequence[Missing], message: str) -> LoadRefused:
     name = f"Edge {table.type} ({table.from_node} to {table.to_node})"
     if not missing:
-        return _nil_uuid(name, said) or LoadRefused(
-            f"{name} could not be loaded: {said}", type=table.type
+        return _nil_uuid(name, message) or LoadRefused(
+            f"{name} could not be loaded: {message}", type=table.type
         )
-    told = "; ".join(
-        f"{m.edges} rows name a {m.label} in {m.column} that is not there, for example {', '.join(m.examples)}"
+    summary = "; ".join(
+        f"{m.edges} rows refer to a missing {m.label} in {m.column},"
+        f" for example {', '.join(m.examples)}"
         for m in missing
     )
     return LoadRefused(
-        f"{name}: {told}.",
-        hint="Join the edge's SQL with the nodes' tables, or let such edges be dropped"
+        f"{name}: {summary}.",
+        hint="Join the edge's SQL with the nodes' tables, or drop such edges"
         " (PENSTOCK_INSTANCE_DANGLING_EDGES=drop).",
         type=table.type,
         missing=[
@@ -100,18 +102,19 @@ def of_edges(table: EdgeTable, missing: Sequence[Missing], said: str) -> LoadRef
     )
 
 
-def _nil_uuid(what: str, said: str) -> LoadRefused | None:
-    """The UUID of zeros is the least 128-bit integer to Ryugraph, which it cannot compress or hash."""
-    if "cannot negate INT128_MIN" not in said:
+def _nil_uuid(what: str, message: str) -> LoadRefused | None:
+    """To Ryugraph the UUID of zeros is the least 128-bit integer, which it cannot negate."""
+    if "cannot negate INT128_MIN" not in message:
         return None
     return LoadRefused(
-        f"{what} has the UUID 00000000-0000-0000-0000-000000000000, which this engine cannot hold.",
+        f"{what} has the UUID 00000000-0000-0000-0000-000000000000, which this engine cannot"
+        " store.",
         hint="Make it null in the SQL, declare the column STRING, or use another wrapper_type.",
     )
 
 
 def refuse_nan(table: NodeTable | EdgeTable, files: Sequence[Path]) -> None:
-    """Of an engine that would store another number in its place."""
+    """Refuse NaN for an engine that would store another number instead."""
     for name, values in _columns(files, partial(_has, types.is_floating)):
         if any(
             pc.any(pc.is_nan(leaf)).as_py()
@@ -119,15 +122,15 @@ def refuse_nan(table: NodeTable | EdgeTable, files: Sequence[Path]) -> None:
             if types.is_floating(leaf.type)
         ):
             raise LoadRefused(
-                f"{_what(table)}: {name} has NaN, which this engine cannot hold.",
+                f"{_what(table)}: {name} has NaN, which this engine cannot store.",
                 hint="Make it null in the SQL, or use another wrapper_type.",
                 column=name,
             )
 
 
 def refuse_least_integers(table: NodeTable | EdgeTable, files: Sequence[Path]) -> None:
-    """Of an engine that loses the sign of numbers beside the least one of their type: it packs them
-    by the greatest absolute value, and that of the least does not fit the type."""
+    """Refuse the least integer of a type for an engine that then loses the sign of other numbers:
+    it packs them by the greatest absolute value, and that of the least does not fit the type."""
     for name, values in _columns(files, partial(_has, types.is_signed_integer)):
         for leaf in _leaves(values):
             if (
@@ -135,8 +138,10 @@ def refuse_least_integers(table: NodeTable | EdgeTable, files: Sequence[Path]) -
                 and (least := _least(leaf.type)) == pc.min(leaf).as_py()
             ):
                 raise LoadRefused(
-                    f"{_what(table)}: {name} has {least}, which this engine cannot hold in {leaf.type}.",
-                    hint="Declare a wider integer, make it null in the SQL, or use another wrapper_type.",
+                    f"{_what(table)}: {name} has {least}, which this engine cannot store in"
+                    f" {leaf.type}.",
+                    hint="Declare a wider integer, make it null in the SQL, or use another"
+                    " wrapper_type.",
                     column=name,
                 )
 
@@ -147,11 +152,11 @@ def _least(kind: pa.DataType) -> int:
 
 
 def refuse_list_items(table: NodeTable | EdgeTable, files: Sequence[Path]) -> None:
-    """Nulls and NaNs in lists, of an engine that holds lists of values only."""
+    """Refuse nulls and NaNs in lists for an engine that cannot store them there."""
     for name, values in _columns(files, _is_list):
         if word := _missing_item(values):
             raise LoadRefused(
-                f"{_what(table)}: {name} has {word} in a list, which this engine cannot hold.",
+                f"{_what(table)}: {name} has {word} in a list, which this engine cannot store.",
                 hint="Leave such items out of the list in the SQL, or use another wrapper_type.",
                 column=name,
             )
@@ -169,7 +174,7 @@ def _missing_item(values: pa.Array) -> str:
 def _columns(
     files: Sequence[Path], chosen: Callable[[pa.DataType], bool]
 ) -> Iterator[tuple[str, pa.Array]]:
-    """The columns of those types, a chunk at a time."""
+    """The columns whose type is `chosen`, a chunk at a time."""
     names = [field.name for field in pq.read_schema(files[0]) if chosen(field.type)]
     for name in names:
         for file in files:
@@ -177,11 +182,11 @@ def _columns(
                 yield name, chunk
 
 
-def _has(is_wanted: Callable[[pa.DataType], bool], kind: pa.DataType) -> bool:
-    """Whether there are values of such a type in a column, however deep."""
+def _has(matches: Callable[[pa.DataType], bool], kind: pa.DataType) -> bool:
+    """Whether a column has values of such a type at any depth."""
     if types.is_nested(kind):
-        return any(_has(is_wanted, kind.field(i).type) for i in range(kind.num_fields))
-    return is_wanted(kind)
+        return any(_has(matches, kind.field(i).type) for i in range(kind.num_fields))
+    return matches(kind)
 
 
 def _leaves(values: pa.Array) -> Iterator[pa.Array]:
@@ -208,7 +213,8 @@ def _is_list(kind: pa.DataType) -> bool:
 
 def too_large(what: str, cache_bytes: int) -> LoadRefused:
     return LoadRefused(
-        f"{what} could not be loaded: the engine's cache of {cache_bytes // 2**20} MiB is too small for it.",
+        f"{what} could not be loaded: the engine's cache of {cache_bytes // 2**20} MiB is too"
+        " small.",
         hint="Give the instance more memory.",
         cache_bytes=cache_bytes,
     )
@@ -228,7 +234,7 @@ def _column(files: Sequence[Path], name: str) -> pa.Array:
 
 
 def texts(keys: pa.Array) -> pa.Array:
-    """Keys of any type as text, the same for the same key."""
+    """Keys of any type as text; equal keys have equal texts."""
     if keys.type in (pa.uuid(), pa.binary(16)):
         return pa.array(
             [None if key is None else str(UUID(bytes=bytes(key))) for key in _bytes(keys)],
@@ -239,5 +245,5 @@ def texts(keys: pa.Array) -> pa.Array:
 
 def _bytes(keys: pa.Array) -> list[bytes | None]:
     plain = keys.storage if isinstance(keys.type, pa.BaseExtensionType) else keys
-    found: list[bytes | None] = plain.to_pylist()
-    return found
+    values: list[bytes | None] = plain.to_pylist()
+    return values

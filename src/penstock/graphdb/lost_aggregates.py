@@ -1,6 +1,7 @@
-"""Ryugraph loses aggregates: where there are groups, one without DISTINCT that comes after one with
-it is empty (`RETURN n.a, count(DISTINCT n.b), count(*)` counts 0 rows), or crashes the engine. Such
-a query is refused.
+"""Refuses queries for which Ryugraph loses an aggregate.
+
+With grouping keys, an aggregate without DISTINCT after one with it is empty (`RETURN n.a,
+count(DISTINCT n.b), count(*)` counts 0 rows), or crashes the engine.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _ENDS = frozenset(
     {"MATCH", "OPTIONAL", "UNWIND", "WHERE", "ORDER", "SKIP", "LIMIT", "UNION", "CALL"}
 )
 _BEFORE_NAMES = frozenset({".", ":", "$", "AS"})
-"""What follows is a property, a label, a parameter or a column, whatever it is called."""
+"""A word after one of these is a property, a label, a parameter or a column, never a keyword."""
 
 
 @dataclass(slots=True)
@@ -31,7 +32,7 @@ class _Projection:
     has_distinct: bool = False
     loses_one: bool = False
     is_aggregated: bool = False
-    """The item that is being read."""
+    """Whether the current item is an aggregate."""
 
     def end_item(self) -> None:
         self.has_key |= not self.is_aggregated
@@ -41,15 +42,16 @@ class _Projection:
         self.end_item()
         if self.has_key and self.loses_one:
             raise CypherError(
-                "This engine loses an aggregate without DISTINCT that comes after one with DISTINCT.",
-                hint="Put the aggregates with DISTINCT last: RETURN a, count(*), count(DISTINCT b).",
+                "This engine loses an aggregate without DISTINCT after one with DISTINCT.",
+                hint="Put the aggregates with DISTINCT last:"
+                " RETURN a, count(*), count(DISTINCT b).",
             )
 
 
 def refuse_lost_aggregates(text: str) -> str:
-    """The statement as it is, if none of its projections loses an aggregate."""
+    """The unchanged statement; raises if one of its projections loses an aggregate."""
     projections: dict[int, _Projection] = {}
-    """The projection that is being read, at each depth of brackets."""
+    """The current projection at each depth of brackets."""
     depth = 0
     last = before_last = ""
     for match in _TOKEN.finditer(text):
@@ -82,5 +84,5 @@ def refuse_lost_aggregates(text: str) -> str:
 
 
 def _owner(projections: dict[int, _Projection], depth: int) -> _Projection | None:
-    """The innermost projection around a place of that depth."""
+    """The innermost projection that encloses a token of that depth."""
     return projections[max(projections)] if projections and max(projections) <= depth else None

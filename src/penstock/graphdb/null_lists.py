@@ -1,6 +1,8 @@
-"""Ryugraph dies of a search in null: `1 IN null`, `list_contains(null, 1)`. Such a query is
-refused; it would be null. A null that only comes out of an expression is not seen here, and costs
-the engine a restart."""
+"""Refuses queries that search in a null list, which crashes Ryugraph.
+
+Examples are `1 IN null` and `list_contains(null, 1)`; the correct result is null. A null that an
+expression computes is not detected here, and the engine restarts.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +20,10 @@ _TOKEN = re.compile(
 
 
 def refuse_null_lists(text: str) -> str:
-    """The statement as it is, if it searches in no literal null."""
+    """The unchanged statement; raises if it searches in a literal null."""
     if any(match["search"] is not None for match in _TOKEN.finditer(text)):
         raise CypherError(
-            "This engine cannot search in null, which is always null.",
-            hint="Give a list; an empty one holds nothing.",
+            "This engine cannot search in a null list; the result would always be null.",
+            hint="Use a list; it may be empty.",
         )
     return text

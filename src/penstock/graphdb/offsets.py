@@ -1,6 +1,9 @@
-"""Ladybug ignores the offset of a moment: `timestamp('2024-03-31 02:30:00+02')` is half past two in
-UTC. A TIMESTAMP_TZ it reads rightly, so the text is read as one and made a TIMESTAMP then, which is
-the same moment where there is no offset."""
+"""Rewrites `timestamp(…)` calls, in which Ladybug ignores the UTC offset.
+
+To Ladybug `timestamp('2024-03-31 02:30:00+02')` is 02:30 in UTC. It parses a TIMESTAMP_TZ
+correctly, so the text is cast to that and then to TIMESTAMP; without an offset the result is the
+same.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +20,8 @@ _TOKEN = re.compile(
 
 
 def with_offsets(text: str) -> str:
-    """The statement with two casts in the place of each call of `timestamp`; as it is where its
-    brackets do not fit together."""
+    """The statement with two casts in place of each call of `timestamp`; unchanged where its
+    brackets are unbalanced."""
     pieces: list[str] = []
     calls: list[bool] = []
     end = 0

@@ -1,6 +1,8 @@
-"""Ladybug forgets an ORDER BY when what it cuts is aggregated: `… WITH n.age AS a ORDER BY a DESC
-LIMIT 10 RETURN avg(a)` averages any ten. Its planner drops the sort before an aggregation and keeps
-the limit. An UNWIND of one item between the two is enough to stop it, and changes nothing else.
+"""Makes Ladybug keep an ORDER BY whose limited rows are aggregated.
+
+`… WITH n.age AS a ORDER BY a DESC LIMIT 10 RETURN avg(a)` averages any ten: its planner drops the
+sort before an aggregation and keeps the limit. An UNWIND of one item between the two prevents that
+and changes nothing else.
 """
 
 from __future__ import annotations
@@ -16,11 +18,11 @@ _TOKEN = re.compile(
 )
 _PROJECTIONS = frozenset({"WITH", "RETURN"})
 _BEFORE_NAMES = frozenset({".", ":", "$", "AS"})
-"""What follows is a property, a label, a parameter or a column, whatever it is called."""
+"""A word after one of these is a property, a label, a parameter or a column, never a keyword."""
 
 
 def with_barriers(text: str) -> str:
-    """The statement with an UNWIND before each projection whose rows were sorted and cut."""
+    """The statement with an UNWIND before each projection whose rows were sorted and limited."""
     pieces: list[str] = []
     end = 0
     for number, at in enumerate(_places(text)):
@@ -30,8 +32,8 @@ def with_barriers(text: str) -> str:
 
 
 def _places(text: str) -> list[int]:
-    """Where a WITH or RETURN begins after a WITH that sorts and cuts; not one that returns every
-    variable."""
+    """Where a WITH or RETURN begins after a WITH that sorts and limits, except one that returns
+    every variable."""
     places: list[int] = []
     depth = 0
     is_sorted = is_cut = after_text_operator = False

@@ -1,13 +1,13 @@
-"""Parameters that do the embedded engines no harm.
+"""Converts query parameters to a form that the embedded engines handle correctly.
 
-All items of a list have one type for them, which they take from one item: of maps with other keys
-they exchange the keys, of a mixed list they make text, and a null among maps crashes one of them.
-So maps in one list get the same keys, and what cannot have one type is refused.
+The engines infer the type of a list from one item: they mix up the keys of maps with different
+keys, convert a mixed list to text, and one crashes on a null among maps. So maps in one list get
+the same keys, and a list without one type is refused.
 
-Ryugraph ignores a condition that depends on parameters alone (`WHERE $p` lets everything pass), so
-there they become literals, as far as they can be written as such. Ladybug gives an integer the
-smallest type that holds it, so `$p + $p` of 100 overflows; integers become literals for both
-engines, and so do empty lists, which have no type for them.
+Ryugraph ignores a condition that depends on parameters alone (`WHERE $p` is always true), so there
+parameters become literals where that is possible. Ladybug gives an integer the smallest type that
+fits it, so `$p + $p` of 100 overflows; integers become literals for both engines, and so do empty
+lists, which have no type as parameters.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _TOKEN = re.compile(
     r"""|\$(?P<name>[A-Za-z_][A-Za-z0-9_]*|[0-9]+)""",
     re.DOTALL,
 )
-"""A parameter, or something that holds a dollar sign which is none."""
+"""A parameter, or quoted text and comments, whose dollar signs are not parameters."""
 _MOST_ITEMS = 1000
-"""Of a list that is written out: the engine reads long statements slowly."""
+"""Maximum length of a list literal: the engine parses long statements slowly."""
 _QUOTED = re.compile(r"['\\]")
 
 
@@ -44,9 +44,9 @@ def harmless(parameters: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
 def inlined(
     text: str, parameters: Mapping[str, JsonValue], *, every: bool
 ) -> tuple[str, dict[str, JsonValue]]:
-    """The statement with literals in place of parameters (of `every` one that has a literal, or
-    only of integers, lists of them and lists without a type of their own), and the other
-    parameters."""
+    """The statement with literals in place of parameters, and the other parameters. With `every`,
+    each parameter that has a literal is inlined; otherwise integers, lists of them and untyped
+    lists."""
     literals = {
         name: _literal(value)
         for name, value in parameters.items()
@@ -61,7 +61,7 @@ def inlined(
 
 
 def _is_untyped(value: JsonValue) -> bool:
-    """An empty list, or one of nulls: as a parameter it has a type that no function takes."""
+    """An empty list, or one of nulls: as a parameter it has a type that no function accepts."""
     return isinstance(value, list) and all(item is None or _is_untyped(item) for item in value)
 
 
@@ -93,17 +93,17 @@ def _literal(value: JsonValue) -> str | None:
 def _float(value: float) -> str:
     if not math.isfinite(value):
         return f"CAST('{value}' AS DOUBLE)"
-    # The engines read 1e22, and not 1e+22.
+    # The engines parse 1e22, but not 1e+22.
     return _number(repr(value).replace("+", ""))
 
 
 def _number(digits: str) -> str:
-    """Bare where it can be, for LIMIT takes nothing else."""
+    """Without brackets where possible: LIMIT accepts nothing else."""
     return f"({digits})" if digits.startswith("-") else digits
 
 
 def _alike(name: str, values: list[JsonValue]) -> list[JsonValue]:
-    """Values that share a type, made so that they do."""
+    """The values converted to a common type."""
     kinds = {type(value) for value in values}
     if len(kinds) > 1:
         _check(name, kinds)
@@ -121,16 +121,16 @@ def _check(name: str, kinds: set[type]) -> None:
         words = sorted({_WORDS.get(kind, "a number") for kind in kinds})
         raise CypherError(
             f"${name} has {' and '.join(words)} in one list, or under one key of its maps.",
-            hint="The items of a list have one type; null is possible only among plain values.",
+            hint="The items of a list must have one type; null is allowed among scalars only.",
         )
 
 
 def _maps(name: str, maps: list[dict[str, JsonValue]]) -> list[JsonValue]:
-    keys = dict.fromkeys(key for each in maps for key in each)
-    columns = {key: _alike(name, [each.get(key) for each in maps]) for key in keys}
+    keys = dict.fromkeys(key for mapping in maps for key in mapping)
+    columns = {key: _alike(name, [mapping.get(key) for mapping in maps]) for key in keys}
     return [{key: column[i] for key, column in columns.items()} for i in range(len(maps))]
 
 
 def _lists(name: str, lists: list[list[JsonValue]]) -> list[JsonValue]:
-    items = iter(_alike(name, [item for each in lists for item in each]))
-    return [[next(items) for _ in each] for each in lists]
+    items = iter(_alike(name, [item for sequence in lists for item in sequence]))
+    return [[next(items) for _ in sequence] for sequence in lists]

@@ -1,10 +1,9 @@
-"""Files that the embedded engines cannot read rightly are written anew, a row group at a time; all
-others are taken as they are.
+"""Rewrites Parquet files that the embedded engines cannot read correctly; others are used as is.
 
-Columns of some types they cannot read at all (nanoseconds, decimals, times, bare UUID bytes). Of
-the encodings they read those that are listed here; DELTA_BINARY_PACKED they decode to other
-numbers, without an error, where 64-bit values lie far apart, and refuse for 8 and 16 bits. Files
-from other writers, and snapshots of older versions, have it.
+The engines cannot read columns of some types (nanoseconds, decimals, times, bare UUID bytes). They
+support the encodings listed here. They decode DELTA_BINARY_PACKED to wrong numbers, without an
+error, where 64-bit values are far apart, and reject it for 8 and 16 bits. Files from other writers,
+and snapshots of older versions, use it.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ _COPIES = "conformed-"
 
 
 def conform(files: Sequence[Path], declared: Mapping[str, str], folder: Path) -> list[Path]:
-    """The files to load: the given ones, or copies that can be read, in a new place below `folder`.
-    Those of a table stay as they are until all were loaded, to find out what went wrong."""
+    """The files to load: the given ones, or readable copies in a new folder below `folder`. Copies
+    are kept until all tables are loaded, for the diagnosis of errors."""
     if not files:
         return []
     schema = pq.read_schema(files[0])
@@ -51,7 +50,7 @@ def remove_copies(folder: Path) -> None:
 
 
 def _is_decoded(file: Path) -> bool:
-    """Whether each column is in encodings that the engines decode, by the file's footer."""
+    """Whether the file's footer lists only encodings that the engines decode."""
     footer = pq.read_metadata(file)
     groups = (footer.row_group(number) for number in range(footer.num_row_groups))
     columns = (group.column(number) for group in groups for number in range(group.num_columns))
@@ -74,6 +73,5 @@ def _cast(values: pa.Array, kind: pa.DataType) -> pa.Array:
         return pa.ExtensionArray.from_storage(kind, values)
     if pa.types.is_timestamp(kind) and values.type != kind:
         return cut_moments(values, "us").cast(kind)
-    # Nanoseconds inside lists and structs are cut to microseconds, the finest that the engines
-    # keep.
+    # Nanoseconds inside lists and structs are truncated to microseconds, the engines' finest unit.
     return values.cast(kind, safe=False)

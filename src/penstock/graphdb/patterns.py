@@ -1,5 +1,8 @@
-"""The patterns of a Cypher statement, as far as rewriting them needs it: which nodes are where, how
-many relationships they have, and where a MATCH and its WHERE begin and end."""
+"""A partial parser for the patterns of a Cypher statement, used to rewrite them.
+
+It locates nodes, counts their relationships, and finds where each MATCH and its WHERE begin and
+end.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 _BEFORE_NAMES = frozenset({".", ":", "$", "|", "AS"})
-"""What follows is a property, a label, a parameter or a column, whatever it is called."""
+"""A word after one of these is a property, a label, a parameter or a column, never a keyword."""
 _CLAUSES = frozenset(
     "MATCH OPTIONAL WITH RETURN UNWIND UNION CALL HINT ORDER SKIP LIMIT".split()  # noqa: SIM905
 )
@@ -30,13 +33,13 @@ _AGGREGATES = frozenset(
     "COUNT SUM AVG MIN MAX COLLECT STDEV STDEVP PERCENTILEDISC PERCENTILECONT".split()  # noqa: SIM905
 )
 _MOST_TOGETHER = 2
-"""Relationships that no plan can extend in an order that loses rows."""
+"""With so many relationships no plan can extend in an order that loses rows."""
 
 
 @dataclass(slots=True)
 class Node:
-    """A node of a pattern: its name as it is written, where that is or would be, where the node
-    ends, and how many relationships it has there."""
+    """A node of a pattern: the position `at` which its name is or would be, the name as written,
+    the end of the node, and the number of its relationships there."""
 
     at: int
     name: str = ""
@@ -46,8 +49,8 @@ class Node:
 
 @dataclass(slots=True)
 class Path:
-    """One of the paths between the commas of a MATCH. `names` are those of its relationships too;
-    `comma` is where the comma before it is."""
+    """One of the comma-separated paths of a MATCH. `names` includes those of relationships; `comma`
+    is the position of the comma before it."""
 
     comma: int | None = None
     has_name: bool = False
@@ -57,8 +60,8 @@ class Path:
 
 @dataclass(slots=True)
 class Match:
-    """A MATCH by its places in the text: `condition` is where that of its WHERE begins, `end`
-    where the next clause does. `follows` says whether another MATCH is right before it."""
+    """A MATCH by positions in the text: `condition` is where its WHERE condition begins, `end`
+    where the next clause begins. `follows` tells whether another MATCH directly precedes it."""
 
     depth: int
     start: int
@@ -74,7 +77,7 @@ class Match:
 
 
 def with_inserted(text: str, inserted: Mapping[int, str]) -> str:
-    """Pieces put in at their places. One at a comma takes its place."""
+    """The text with pieces inserted at their positions; a piece at a comma replaces it."""
     pieces, end = [], 0
     for at in sorted(inserted):
         pieces += [text[end:at], inserted[at]]
@@ -83,9 +86,11 @@ def with_inserted(text: str, inserted: Mapping[int, str]) -> str:
 
 
 class Patterns:
-    """Those of all MATCH clauses, in subqueries too. `returns_all` says whether a projection has
-    every variable, `compares_all` whether one depends on which there are: it groups by them, tells
-    rows apart by them, or is one of a UNION."""
+    """The patterns of all MATCH clauses, including subqueries.
+
+    `returns_all` tells whether a projection has every variable (`*`), `compares_all` whether its
+    result depends on the set of variables: it groups by them, is DISTINCT, or is part of a UNION.
+    """
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -110,15 +115,15 @@ class Patterns:
 
     @property
     def could_branch(self) -> bool:
-        """Whether two nodes are between relationships: from the one a plan may go on to the other,
-        and from that one to a third, after it went elsewhere."""
+        """Whether two nodes are between relationships: a plan may extend from one of them after it
+        has extended to another node."""
         degrees = self._degrees()
         nodes = [node for match in self.matches for node in match.nodes]
         named = sum(degree > 1 for name, degree in degrees.items() if name)
         return named + sum(node.degree > 1 for node in nodes if not node.name) > 1
 
     def missing_names(self) -> dict[int, str]:
-        """A name for each node between relationships that has none, by its place."""
+        """Names for unnamed nodes between relationships, by position."""
         names: dict[int, str] = {}
         for match in self.matches:
             for node in match.nodes:
@@ -130,7 +135,7 @@ class Patterns:
         return names
 
     def conditions(self) -> dict[int, str]:
-        """A condition for each node between relationships, which is true of it, by its place."""
+        """A condition that is always true for each node between relationships, by position."""
         degrees, inserted = self._degrees(), dict[int, str]()
         for match in self.matches:
             names = dict.fromkeys(n.name for n in match.nodes if n.name and degrees[n.name] > 1)
@@ -145,8 +150,8 @@ class Patterns:
         return inserted
 
     def parts(self) -> dict[int, str]:
-        """What cuts the clauses into parts with few relationships each, by its place. A part has
-        what the WHERE says of its own names."""
+        """Insertions that split the clauses into parts with few relationships each, by position.
+        Each part gets the WHERE conditions on its own names."""
         inserted: dict[int, str] = {}
         for match in self.matches:
             if match.depth or match.optional:
@@ -159,7 +164,7 @@ class Patterns:
         return inserted
 
     def _cuts(self, match: Match) -> Iterator[tuple[int, str]]:
-        """Where a clause can be cut, and what the next part has to begin with."""
+        """Where a clause can be split, and how the next part has to begin."""
         count = 0
         for path in match.paths:
             steps = len(path.nodes) - 1
@@ -176,18 +181,18 @@ class Patterns:
                 count += 1
 
     def _condition_before(self, match: Match, at: int) -> str:
-        """What of a clause's condition can be asked before the names behind a place are there."""
+        """The conditions of a clause that use no name bound after a position."""
         if match.condition is None:
             return ""
         later = {node.name for node in match.nodes if node.at > at}
         earlier = {node.name for node in match.nodes if node.at < at}
         for path in match.paths:
             later |= path.names if path.nodes and path.nodes[-1].at > at else set()
-        asked = [c for c in self._conjuncts(match) if not _names(c) & (later - earlier)]
-        return "\nWHERE " + " AND ".join(f"({c}\n)" for c in asked) if asked else ""
+        conjuncts = [c for c in self._conjuncts(match) if not _names(c) & (later - earlier)]
+        return "\nWHERE " + " AND ".join(f"({c}\n)" for c in conjuncts) if conjuncts else ""
 
     def _conjuncts(self, match: Match) -> list[str]:
-        """The parts of a condition that all must be true; none where it is not that simple."""
+        """The operands of a condition's top-level ANDs; empty where it is more complex."""
         pieces, depth, begin = [], 0, match.condition or 0
         for token in _TOKEN.finditer(self.text, begin, match.end):
             depth += (token["open"] is not None) - (token["close"] is not None)
@@ -200,7 +205,7 @@ class Patterns:
         return [*pieces, self.text[begin : match.end]]
 
     def _degrees(self) -> Counter[str]:
-        """Of each name; nodes without one have theirs together."""
+        """The number of relationships by node name; unnamed nodes are counted together."""
         degrees = Counter[str]()
         for match in self.matches:
             for node in match.nodes:
@@ -272,7 +277,7 @@ class Patterns:
         return ended
 
     def _opened(self, token: re.Match[str], match: Match | None, before: str) -> Node | None:
-        """The node that a bracket begins, if it is one's."""
+        """The node that a bracket begins, or None."""
         is_pattern = match is not None and match.condition is None
         if match is None or not is_pattern or len(self._brackets) != match.depth:
             return None

@@ -1,4 +1,7 @@
-"""The backends by name. One process opens one: their libraries cannot be loaded side by side."""
+"""The registry of graph backends by name.
+
+A process opens one backend: their libraries cannot be loaded together.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +30,12 @@ BACKENDS = tuple(_MODULES)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
-    """`folder` is the engine's own and exists; `memory_bytes` is for its cache; `url` is for a
-    server elsewhere, where `name` tells the graph from others; `schema` is that of a graph which
-    was sealed there, and None where an empty one is to be opened."""
+    """The options of `open_engine`.
+
+    `folder` exists and belongs to the engine; `memory_bytes` is the size of its cache; `url` is the
+    address of a separate server, on which `name` identifies the graph; `schema` is that of a sealed
+    graph to reopen, and None for an empty one.
+    """
 
     folder: Path
     memory_bytes: int
@@ -45,8 +51,7 @@ def open_engine(backend: str, opening: Opening) -> GraphEngine:
 
 
 def warm_up(backend: str) -> None:
-    """Import the backend's library, which takes a while; what is wrong with it is said when it is
-    opened."""
+    """Import the backend's library early, which is slow; `open_engine` reports errors."""
     with suppress(InvalidInput):
         _driver(backend)
 

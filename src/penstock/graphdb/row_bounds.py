@@ -1,8 +1,8 @@
-"""SKIP and LIMIT that every engine takes for what they are.
+"""Caps SKIP and LIMIT at 32 bits, which the engines would otherwise truncate.
 
-FalkorDB keeps 32 bits of both, and so do Ladybug and Ryugraph of a SKIP after ORDER BY: `LIMIT
-4294967296` gives no row there, and `SKIP 4294967296` every one. No result has so many rows, so more
-than 32 bits hold is as good as the most that they do.
+FalkorDB uses 32 bits of both, and so do Ladybug and Ryugraph for a SKIP after ORDER BY: `LIMIT
+4294967296` returns no rows there, and `SKIP 4294967296` all of them. No result has so many rows, so
+the cap changes nothing else.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _BOUND = re.compile(
     r"""(?:(?P<digits>[0-9]+)(?![\w.])|\$(?P<name>\w+)(?=\s*(?:$|;|//|/\*|\}|[^\W\d])))?""",
     re.DOTALL | re.IGNORECASE,
 )
-"""A bound that is a number or one parameter, or something that holds a word that is none."""
+"""A bound that is a number or one parameter, or text in which the words are not keywords."""
 
 
 def with_row_bounds(text: str, parameters: Mapping[str, JsonValue]) -> str:
-    """The statement with bounds of at most 32 bits; one by a parameter is checked."""
+    """The statement with bounds of at most 32 bits; a bound given by a parameter is checked."""
 
     def written(match: re.Match[str]) -> str:
         word, digits, name = match["word"], match["digits"], match["name"]
@@ -48,7 +48,7 @@ def with_row_bounds(text: str, parameters: Mapping[str, JsonValue]) -> str:
 def _checked(word: str, name: str, value: JsonValue) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise CypherError(
-            f"{word.upper()} ${name} is {str(value)[:80]!r}, which is no number of rows.",
-            hint="Give an integer of 0 or more.",
+            f"{word.upper()} ${name} is {str(value)[:80]!r}, which is not a number of rows.",
+            hint="Use an integer of 0 or more.",
         )
     return value

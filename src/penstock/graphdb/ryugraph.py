@@ -1,12 +1,12 @@
-"""Ryugraph: the first fork of the embedded engine, and what keeps it from giving wrong answers.
+"""The Ryugraph backend: the first fork of the embedded engine, with workarounds for wrong results.
 
-Its Arrow export breaks structs and UUIDs where some are null, so results that may hold one go by
-rows. It takes a condition of parameters alone for true, so parameters become literals. A column
-whose numbers are all one value or NaN it stores as that one value, and beside the least integer of
-their type numbers lose their sign, so both are refused. By a column's least and greatest value (its
-zone map) it skips integers that it should compare with a DOUBLE, so it does without those. Queries
-whose aggregates it would lose, or that search in null, are refused, and the conditions of CASE
-compared with true.
+- Its Arrow export is wrong for structs and UUIDs with nulls: such results are read by rows.
+- It takes a condition of parameters alone for true: parameters become literals.
+- It stores a column whose numbers are one value or NaN as that value, and numbers lose their sign
+  beside the least integer of their type: both are refused.
+- Its zone maps skip integers that it should compare with a DOUBLE: they are disabled.
+- Queries whose aggregates it would lose, or that search in null, are refused.
+- Conditions of CASE are compared with true.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Nodes, edges and paths as clients see them, made of the embedded engines' structs column by
-column.
+"""Converts the embedded engines' structs to nodes, edges and paths in wire format, by column.
 
-An engine knows a node by table and offset; a client by label and key: `Person:42`. So a node struct
-gets `_id` and `_label`, an edge `_id`, `_type`, `_src` and `_dst`, a path `_nodes` and `_rels`,
-wherever in a value they are. Keys of endpoints are looked up in one array a label.
+An engine identifies a node by table and offset; a client by label and key: `Person:42`. So a node
+struct gets `_id` and `_label`, an edge `_id`, `_type`, `_src` and `_dst`, a path `_nodes` and
+`_rels`, at any depth of a value. Keys of endpoints are looked up in one array per label.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     Names: TypeAlias = Callable[[int], pa.Array | None]
-    """Of a table: the ids (`Label:key`) of its nodes by their offset."""
+    """Returns the ids (`Label:key`) of a table's nodes by offset."""
 
 
 class Shapes:
     def __init__(self, keys: Mapping[str, str], names: Names) -> None:
-        """`keys` has the name of each label's key column."""
+        """`keys` maps each label to the name of its key column."""
         self._keys = keys
         self._names = names
 
@@ -72,8 +71,9 @@ class Shapes:
         labels, own = fields.pop("_LABEL"), fields.pop("_ID")
         if pc.any(pc.equal(labels, "")).as_py():
             raise CypherError(
-                "The engine lost a relationship of the answer: it has no type.",
-                hint="It does so where it groups by a relationship. Group by id(e), or return its properties.",
+                "The engine lost a relationship of the result: it has no type.",
+                hint="This happens where a query groups by a relationship. Group by id(e), or"
+                " return its properties.",
             )
         ends = {"_src": self._ends(fields.pop("_SRC")), "_dst": self._ends(fields.pop("_DST"))}
         ids = pc.binary_join_element_wise(labels, _joined(_field(own, 1), _field(own, 0)), ":")
@@ -86,8 +86,8 @@ class Shapes:
             names = None if table is None else self._names(table)
             if names is not None:
                 here = pc.fill_null(pc.equal(tables, table), False)
-                found = names.take(pc.if_else(here, offsets, None))
-                ends = pc.if_else(here, found, ends)
+                ids = names.take(pc.if_else(here, offsets, None))
+                ends = pc.if_else(here, ids, ends)
         return ends
 
 
@@ -97,7 +97,7 @@ def named(label: str, keys: pa.Array) -> pa.Array:
 
 
 def _is_plain(kind: pa.DataType) -> bool:
-    """Whether no struct of the engine's own can be inside."""
+    """Whether the type contains none of the engine's own structs."""
     if types.is_struct(kind):
         return not any(
             f.name in ("_ID", "_SRC", "_NODES", "offset") or not _is_plain(f.type) for f in kind
@@ -106,7 +106,7 @@ def _is_plain(kind: pa.DataType) -> bool:
 
 
 def _field(values: pa.Array, index: int) -> pa.Array:
-    """Null where the struct is; its own children hold anything there."""
+    """A field that is null where its struct is; the raw child array is undefined there."""
     return pc.struct_field(values, [index])
 
 
@@ -119,7 +119,8 @@ def _mask(values: pa.Array) -> pa.Array | None:
 
 
 def _missing(values: pa.Array, labels: pa.Array) -> pa.Array | None:
-    """A node that an OPTIONAL MATCH did not find is a null; some engines give a struct of nulls."""
+    """The mask of nulls. For an OPTIONAL MATCH without a match some engines return a struct of
+    nulls."""
     return (
         pc.or_(values.is_null(), labels.is_null())
         if labels.null_count or values.null_count

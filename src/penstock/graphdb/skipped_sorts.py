@@ -1,8 +1,9 @@
-"""Ladybug and Ryugraph crash where SKIP goes beyond the end of what was sorted by more than a block
-of it: `MATCH (n:Person) RETURN n.name ORDER BY n.id SKIP 1000000 LIMIT 10` on a small graph.
+"""A probe query that avoids a crash of Ladybug and Ryugraph on a large SKIP.
 
-The same rows unsorted are skipped rightly, and if none is left, that is the answer. So before a
-result that ends with such a clause is sorted, it is asked for unsorted, up to its first row.
+They crash where SKIP exceeds the number of sorted rows by more than a block: `MATCH (n:Person)
+RETURN n.name ORDER BY n.id SKIP 1000000 LIMIT 10` on a small graph. The same unsorted rows are
+skipped correctly. So a query that ends with such a clause first runs unsorted, up to its first row;
+if there is none, the result is empty.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import re
 from penstock.graphdb.cypher_text import COMMENT, QUOTED
 
 SAFE_SKIP = 256
-"""Rows that any block of sorted rows has: it has 256 KiB, and a row has its sorted columns there."""
+"""Minimum number of rows in a block of sorted rows: it has 256 KiB for the sorted columns."""
 _TOKEN = re.compile(
     rf"{QUOTED}|{COMMENT}"
     r"""|[.:$]\s*\w+|(?P<open>[(\[{])|(?P<close>[)\]}])|(?P<word>[^\W\d]\w*)""",
@@ -22,8 +23,8 @@ _NUMBER = re.compile(r"\s*([0-9]+)\s*;?\s*")
 
 
 def first_row_unsorted(text: str) -> str | None:
-    """The statement without the ORDER BY of its last projection and for one row; None where that
-    projection does not skip so many rows after it, or there is a UNION."""
+    """The statement without the ORDER BY of its last projection and with LIMIT 1; None where that
+    projection does not skip as many sorted rows, or there is a UNION."""
     depth = 0
     places: dict[str, re.Match[str]] = {}
     for token in _TOKEN.finditer(text):

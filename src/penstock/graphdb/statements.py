@@ -1,4 +1,4 @@
-"""Pieces of the statements that create and fill an embedded engine's tables."""
+"""Builds the statements that create and fill an embedded engine's tables."""
 
 from __future__ import annotations
 
@@ -50,13 +50,15 @@ def match_edges(table: EdgeTable) -> str:
     return f"MATCH (a:{start})-[e:{quoted(table.type)}]->(b:{end}) RETURN "
 
 
-def _edge_source(table: EdgeTable, known: Sequence[Property], files: Sequence[Path]) -> str:
+def _edge_source(table: EdgeTable, properties: Sequence[Property], files: Sequence[Path]) -> str:
     columns = _columns(files, table.properties, f"Edge {table.type}", skip=2)
     names = pq.read_schema(files[0]).names
-    if {p.name for p in known} == set(names[2:]):
+    if {p.name for p in properties} == set(names[2:]):
         return f"({columns}) FROM {_list(files)}" if columns else f" FROM {_list(files)}"
-    # A column list cannot be empty, so what only other pairs of labels have is spelled out as null.
-    values = [quoted(p.name) if p.name in names[2:] else f"CAST(NULL AS {_type(p)})" for p in known]
+    # A column list cannot be empty, so columns that only other pairs of labels have are null.
+    values = [
+        quoted(p.name) if p.name in names[2:] else f"CAST(NULL AS {_type(p)})" for p in properties
+    ]
     return (
         f" FROM (LOAD FROM {_list(files)} RETURN {', '.join([*map(quoted, names[:2]), *values])})"
     )
@@ -67,25 +69,30 @@ def _type(column: Property) -> str:
 
 
 def _union(edge_type: str, pairs: Sequence[EdgeTable]) -> list[Property]:
-    """One type has one set of columns, whatever its pairs of labels; a column that two of them know
-    is of one type."""
-    found: dict[str, Property] = {}
+    """The columns of an edge type: the union over its pairs of labels, which must agree on a
+    column's type."""
+    columns: dict[str, Property] = {}
     for pair in pairs:
         for column in pair.properties:
-            known = found.setdefault(column.name, column)
-            if _type(known) != _type(column):
+            first = columns.setdefault(column.name, column)
+            if _type(first) != _type(column):
                 raise SchemaRefused(
-                    f"Edge {edge_type}: {column.name} is {known.type} for one pair and {column.type} for another.",
+                    f"Edge {edge_type}: {column.name} is {first.type} for one pair and"
+                    f" {column.type} for another.",
                     hint="Declare one type for all pairs.",
                 )
-    return list(found.values())
+    return list(columns.values())
 
 
-def _columns(files: Sequence[Path], known: Sequence[Property], what: str, *, skip: int = 0) -> str:
-    """The files' columns in their order; the engine takes them by position."""
+def _columns(
+    files: Sequence[Path], properties: Sequence[Property], what: str, *, skip: int = 0
+) -> str:
+    """The files' columns in order: the engine assigns them by position."""
     names = pq.read_schema(files[0]).names[skip:]
-    if strange := sorted(set(names) ^ {p.name for p in known}):
-        raise LoadRefused(f"{what}: the files and the definition differ in {', '.join(strange)}.")
+    if mismatched := sorted(set(names) ^ {p.name for p in properties}):
+        raise LoadRefused(
+            f"{what}: the files and the definition differ in {', '.join(mismatched)}."
+        )
     return ", ".join(quoted(name) for name in names)
 
 

@@ -1,5 +1,4 @@
-"""Three vocabularies of types: Arrow's, the embedded engines' own, and the wire's, which clients
-see."""
+"""Converts type names between Arrow, the embedded engines and the wire format."""
 
 from __future__ import annotations
 
@@ -52,45 +51,44 @@ _SAME = frozenset("STRING INT64 DOUBLE BOOL DATE TIMESTAMP INTERVAL UUID BLOB NO
 _ARRAY = re.compile(r"\[\d*\]$")
 
 
-def engine_type(declared: str, found: pa.DataType | None, column: str) -> str:
-    """What the engine calls a column: a plain type as it was declared, a nested one as its files
-    have it."""
+def engine_type(declared: str, arrow: pa.DataType | None, column: str) -> str:
+    """The engine's type of a column: a scalar type as declared, a nested one as in its files."""
     if declared in _DECLARED:
         return declared
-    if found is None:
+    if arrow is None:
         raise SchemaRefused(
-            f"Column {column} is {declared}, and nothing says what is inside.", column=column
+            f"Column {column} is {declared}, but its item types are unknown.", column=column
         )
-    return nested(found, column)
+    return nested(arrow, column)
 
 
-def nested(found: pa.DataType, column: str = "") -> str:
+def nested(arrow: pa.DataType, column: str = "") -> str:
     """The engine's name for an Arrow type."""
-    if found in _ENGINE:
-        return _ENGINE[found]
-    if _is_text(found) or types.is_null(found) or types.is_decimal(found) or types.is_time(found):
+    if arrow in _ENGINE:
+        return _ENGINE[arrow]
+    if _is_text(arrow) or types.is_null(arrow) or types.is_decimal(arrow) or types.is_time(arrow):
         return "STRING"
-    if types.is_binary(found) or types.is_large_binary(found) or types.is_fixed_size_binary(found):
+    if types.is_binary(arrow) or types.is_large_binary(arrow) or types.is_fixed_size_binary(arrow):
         return "BLOB"
-    if types.is_timestamp(found):
+    if types.is_timestamp(arrow):
         return "TIMESTAMP"
-    if types.is_duration(found):
+    if types.is_duration(arrow):
         return "INTERVAL"
-    if types.is_dictionary(found):
-        return nested(found.value_type, column)
-    if types.is_map(found):
-        return f"MAP({nested(found.key_type, column)}, {nested(found.item_type, column)})"
-    if types.is_struct(found):
-        return f"STRUCT({', '.join(f'{quoted(f.name)} {nested(f.type, column)}' for f in found)})"
-    if types.is_list(found) or types.is_large_list(found) or types.is_fixed_size_list(found):
-        return f"{nested(found.value_type, column)}[]"
+    if types.is_dictionary(arrow):
+        return nested(arrow.value_type, column)
+    if types.is_map(arrow):
+        return f"MAP({nested(arrow.key_type, column)}, {nested(arrow.item_type, column)})"
+    if types.is_struct(arrow):
+        return f"STRUCT({', '.join(f'{quoted(f.name)} {nested(f.type, column)}' for f in arrow)})"
+    if types.is_list(arrow) or types.is_large_list(arrow) or types.is_fixed_size_list(arrow):
+        return f"{nested(arrow.value_type, column)}[]"
     raise SchemaRefused(
-        f"Column {column} is {found}, which no graph engine can hold.", column=column
+        f"Column {column} is {arrow}, which no graph engine supports.", column=column
     )
 
 
 def wire_type(engine: str) -> str:
-    """What clients are told of an engine's type."""
+    """The wire type of an engine's type."""
     if match := _ARRAY.search(engine):
         return f"LIST<{wire_type(engine[: match.start()])}>"
     for compound in ("STRUCT", "MAP"):
@@ -99,26 +97,26 @@ def wire_type(engine: str) -> str:
     return engine if engine in _SAME else _WIRE.get(engine, "ANY")
 
 
-def loadable(found: pa.DataType, declared: str = "") -> pa.DataType:
-    """The type in which the embedded engines read a column from Parquet; itself for nearly all."""
-    if declared == "UUID" and found == pa.binary(16):
+def loadable(arrow: pa.DataType, declared: str = "") -> pa.DataType:
+    """The type as which the embedded engines can read a column from Parquet; usually the same."""
+    if declared == "UUID" and arrow == pa.binary(16):
         return pa.uuid()
-    if types.is_timestamp(found) and found.unit == "ns":
-        return pa.timestamp("us", found.tz)
-    if types.is_decimal(found) or types.is_time(found):
+    if types.is_timestamp(arrow) and arrow.unit == "ns":
+        return pa.timestamp("us", arrow.tz)
+    if types.is_decimal(arrow) or types.is_time(arrow):
         return pa.string()
-    if types.is_map(found):
-        return pa.map_(loadable(found.key_type), loadable(found.item_type))
-    if types.is_struct(found):
-        return pa.struct([f.with_type(loadable(f.type)) for f in found])
-    if types.is_list(found) or types.is_large_list(found) or types.is_fixed_size_list(found):
-        inner = loadable(found.value_type)
-        return found if inner == found.value_type else pa.list_(inner)
-    return found
+    if types.is_map(arrow):
+        return pa.map_(loadable(arrow.key_type), loadable(arrow.item_type))
+    if types.is_struct(arrow):
+        return pa.struct([f.with_type(loadable(f.type)) for f in arrow])
+    if types.is_list(arrow) or types.is_large_list(arrow) or types.is_fixed_size_list(arrow):
+        inner = loadable(arrow.value_type)
+        return arrow if inner == arrow.value_type else pa.list_(inner)
+    return arrow
 
 
 def quoted(name: str) -> str:
-    """A name that may be a keyword; one with a backtick cannot be written at all."""
+    """The name in backticks, since it may be a keyword; a backtick in it cannot be escaped."""
     if "`" in name or not name:
         raise SchemaRefused(
             f"{name[:80]!r} cannot be a name in a graph.", hint="Use letters, digits and _."
@@ -126,7 +124,7 @@ def quoted(name: str) -> str:
     return f"`{name}`"
 
 
-def _is_text(found: pa.DataType) -> bool:
+def _is_text(arrow: pa.DataType) -> bool:
     return bool(
-        types.is_string(found) or types.is_large_string(found) or types.is_string_view(found)
+        types.is_string(arrow) or types.is_large_string(arrow) or types.is_string_view(arrow)
     )

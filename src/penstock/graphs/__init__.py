@@ -1,1 +1,1 @@
-"""Graphs: snapshots, and the exports that fill them."""
+"""Mappings, snapshots and instances: what graphs are made of, and the servers that answer them."""

@@ -1,5 +1,4 @@
-"""Spans of time as ISO 8601 writes them: `PT30M`, `P1DT12H`, `P2W`, `PT1.5S`. A year is 365 days, a
-month 30."""
+"""ISO 8601 durations: `PT30M`, `P1DT12H`, `P2W`, `PT1.5S`. A year is 365 days, a month 30."""
 
 from __future__ import annotations
 
@@ -29,27 +28,26 @@ _SECONDS = {
 
 
 def parse(written: str, *, field: str = "duration", longest: timedelta | None = None) -> timedelta:
-    """The span; what is no duration, is not longer than nothing, or is longer than `longest`, is
-    refused."""
+    """Parse a duration; raises InvalidInput unless it is positive and at most `longest`."""
     match = _DURATION.fullmatch(written) if len(written) <= _MAX_TEXT else None
     if match is None:
         raise _refused(field, f"{written[:_SHOWN]!r} is not an ISO 8601 duration")
-    told = {name: value for name, value in match.groupdict().items() if value is not None}
-    if any(not value.isdigit() for value in list(told.values())[:-1]):
+    parts = {name: value for name, value in match.groupdict().items() if value is not None}
+    if any(not value.isdigit() for value in list(parts.values())[:-1]):
         raise _refused(field, f"in {written[:_SHOWN]!r} only the last number may have a fraction")
-    span = _sum(told)
+    span = _sum(parts)
     most = min(longest or LONGEST, LONGEST)
     if span > most:
         raise _refused(
             field, f"{written[:_SHOWN]!r} is longer than {text(most)}", maximum=text(most)
         )
     if not span:
-        raise _refused(field, f"{written[:_SHOWN]!r} is no time at all")
+        raise _refused(field, f"{written[:_SHOWN]!r} is zero")
     return span
 
 
 def text(span: timedelta) -> str:
-    """The span in days, hours, minutes and seconds, each only as large as its name allows."""
+    """Format a duration in days, hours, minutes and seconds, normalized."""
     minutes, seconds = divmod(span.seconds, 60)
     hours, minutes = divmod(minutes, 60)
     fraction = f".{span.microseconds:06}".rstrip("0") if span.microseconds else ""
@@ -60,9 +58,9 @@ def text(span: timedelta) -> str:
     return f"P{days}{'T' if clock or not days else ''}{clock or ('' if days else '0S')}"
 
 
-def _sum(told: dict[str, str]) -> timedelta:
-    """More than any timedelta holds counts as one day more than the longest."""
-    seconds = sum(float(value.replace(",", ".")) * _SECONDS[name] for name, value in told.items())
+def _sum(parts: dict[str, str]) -> timedelta:
+    """Values beyond the range of timedelta become LONGEST plus one day."""
+    seconds = sum(float(value.replace(",", ".")) * _SECONDS[name] for name, value in parts.items())
     return (
         LONGEST + timedelta(days=1)
         if seconds > 2 * LONGEST.total_seconds()

@@ -1,4 +1,4 @@
-"""What the graphs say no with.
+"""Errors of the graphs package.
 
 Conflict
 ├── ConcurrencyLimit        CONCURRENCY_LIMIT
@@ -18,13 +18,13 @@ from penstock.kit.errors import Conflict, InvalidInput, Unavailable
 
 
 class InvalidStateTransition(Conflict):
-    """The state machine has no such step; nothing was changed."""
+    """The state machine has no such transition; nothing was changed."""
 
     code = "INVALID_STATE_TRANSITION"
 
 
 class ShutdownBlocked(Conflict):
-    """An algorithm runs; it is not ended unless that is said."""
+    """An algorithm is running; only `force` ends it."""
 
     code = "SHUTDOWN_BLOCKED"
 
@@ -36,26 +36,27 @@ class JobsAlreadyExist(Conflict):
 
 
 class ColumnsDiffer(InvalidInput):
-    """A query does not give the declared columns; `details` has every problem with its column and a
-    suggestion."""
+    """A query does not return the declared columns.
+
+    `details` lists every problem with its column and a suggestion."""
 
     code = "COLUMNS_DIFFER"
 
 
 class ExportTooLarge(InvalidInput):
-    """A query gives more rows or bytes than its author may export; `details` has the limit."""
+    """A query returns more rows or bytes than its author may export; `details` has the limit."""
 
     code = "EXPORT_TOO_LARGE"
 
 
 class SameVersion(InvalidInput):
-    """A version was to be compared with itself."""
+    """A version was compared with itself."""
 
     code = "SAME_VERSION"
     status = 400
 
 
 class Maintenance(Unavailable):
-    """Nothing new is begun for now; what is there can be read and goes on."""
+    """The platform is read-only: nothing new is created; running work continues."""
 
     code = "MAINTENANCE"

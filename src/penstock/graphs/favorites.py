@@ -1,5 +1,4 @@
-"""What each user keeps at hand. The rows refer to the things themselves, and go with them whoever
-deletes those."""
+"""Favorites of users. Foreign keys delete them together with the resource."""
 
 from __future__ import annotations
 
@@ -39,14 +38,14 @@ class Favorites:
         limit: int = 50,
         ascending: bool = False,
     ) -> tuple[list[Favorite], int]:
-        """One page, the newest first, and how many there are."""
+        """One page, newest first, and the total."""
         statement = SQL.favourite_list.ascending() if ascending else SQL.favourite_list
         async with self._db.transaction() as tx:
-            found = await tx.fetch(
+            rows = await tx.fetch(
                 statement, username=username, kind=kind, offset=offset, limit=limit
             )
             total: int = await tx.value(SQL.favourite_count, username=username, kind=kind)
-        return [Favorite(**dict(row)) for row in found], total
+        return [Favorite(**dict(row)) for row in rows], total
 
     async def add(self, username: str, kind: ResourceKind, resource_id: int) -> Favorite:
         if not 0 < resource_id <= MAX_ID:
@@ -58,13 +57,13 @@ class Favorites:
         except asyncpg.ForeignKeyViolationError:  # deleted since the name was read
             row = None
         except asyncpg.UniqueViolationError:
-            raise Conflict(f"{kind} {resource_id} is among your favourites already.") from None
+            raise Conflict(f"{kind} {resource_id} is already a favorite.") from None
         if row is None:
             raise _missing(kind, resource_id)
         return Favorite(**dict(row))
 
     async def drop(self, username: str, kind: ResourceKind, resource_id: int) -> bool:
-        """Whether it was there."""
+        """False if it was not a favorite."""
         if not 0 < resource_id <= MAX_ID:
             return False
         return (

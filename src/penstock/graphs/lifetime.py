@@ -1,5 +1,4 @@
-"""How long a thing lives: `ttl` from when it is set, `inactivity_timeout` from when it was last
-used."""
+"""Lifetimes: `ttl` counts from when it is set, `inactivity_timeout` from the last use."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ class Lifetime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LifetimeChange:
-    """What is in `told` is set, None clears it; the rest stays as it is."""
+    """Fields in `told` are set, None clears them; others stay unchanged."""
 
     told: Mapping[str, timedelta | None]
 
@@ -37,7 +36,7 @@ class LifetimeChange:
 
 
 def lifetime(rule: LifecycleRule, *, ttl: str | None, inactivity_timeout: str | None) -> Lifetime:
-    """Of something new: what was asked for, within the rule, and the rule's own for what was not."""
+    """The lifetime of a new resource: the requested values within the rule, else its defaults."""
     return Lifetime(
         ttl=_span(rule, "ttl", ttl) or rule.default_ttl,
         inactivity_timeout=_span(rule, "inactivity_timeout", inactivity_timeout)
@@ -45,9 +44,9 @@ def lifetime(rule: LifecycleRule, *, ttl: str | None, inactivity_timeout: str | 
     )
 
 
-def lifetime_change(rule: LifecycleRule, told: Mapping[str, str | None]) -> LifetimeChange:
-    """`told` has only what the caller said; None clears."""
-    return LifetimeChange(told={name: _span(rule, name, text) for name, text in told.items()})
+def lifetime_change(rule: LifecycleRule, changes: Mapping[str, str | None]) -> LifetimeChange:
+    """`changes` has only the fields that the caller sent; None clears."""
+    return LifetimeChange(told={name: _span(rule, name, text) for name, text in changes.items()})
 
 
 def _span(rule: LifecycleRule, name: str, text: str | None) -> timedelta | None:

@@ -1,4 +1,4 @@
-"""Lists by any of their columns, and what contains a text."""
+"""Sorting and substring search for list queries."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ if TYPE_CHECKING:
 
 
 def containing(text: str) -> str:
-    """The LIKE pattern of whatever contains the text, which is taken as it is."""
+    """A LIKE pattern that matches the text anywhere, taken literally."""
     escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     return f"%{escaped}%"
 
 
 def ordered(listing: Statement, by: str, column: str, *, ascending: bool) -> Statement:
-    """A list by another column of ours than the one that is written in it."""
+    """Replace the sort column of a list query; `column` must not come from user input."""
     turned = replace(listing, text=listing.text.replace(f"ORDER BY {by} ", f"ORDER BY {column} "))
     return turned.ascending() if ascending else turned

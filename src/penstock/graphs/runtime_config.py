@@ -1,8 +1,8 @@
-"""What operators decide at run time: lifecycles, limits, maintenance, the length of exports.
+"""Runtime configuration by operators: lifecycles, limits, read-only mode, export duration.
 
 A value is read from the database whenever it is needed, in the caller's transaction if there is
-one, so that a change holds in every control plane from the moment it is committed. What nobody has
-set has the default given here.
+one, so a change applies in every control plane as soon as it is committed. Unset values have the
+defaults below.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ MOST_PER_ANALYST = 100
 MOST_IN_CLUSTER = 1000
 SHORTEST_EXPORT, LONGEST_EXPORT = timedelta(seconds=60), timedelta(seconds=86_400)
 MAX_MESSAGE = 1000
-MAINTENANCE_MESSAGE = "The platform is being maintained; nothing new is begun for now."
+MAINTENANCE_MESSAGE = "The platform is read-only for now; nothing new can be created."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LifecycleRule:
-    """What a resource gets that says nothing, and the longest it may ask for. None: no end."""
+    """Default lifetime of a resource, and the maximum that may be requested. None: unlimited."""
 
     default_ttl: timedelta | None = None
     default_inactivity: timedelta | None = None
@@ -93,8 +93,8 @@ class PlatformConfig:
         self._audit = audit
 
     async def lifecycle(self, tx: Tx | None = None) -> dict[ResourceKind, LifecycleRule]:
-        found = await self._get(*map(_lifecycle, RESOURCE_KINDS), tx=tx)
-        return {kind: _rule(kind, found.get(_lifecycle(kind))) for kind in RESOURCE_KINDS}
+        rows = await self._get(*map(_lifecycle, RESOURCE_KINDS), tx=tx)
+        return {kind: _rule(kind, rows.get(_lifecycle(kind))) for kind in RESOURCE_KINDS}
 
     async def concurrency(self, tx: Tx | None = None) -> Concurrency:
         return _concurrency((await self._get("concurrency", tx=tx)).get("concurrency"))
@@ -111,21 +111,19 @@ class PlatformConfig:
         )
 
     async def refuse_in_maintenance(self, tx: Tx | None = None) -> None:
-        """Called by whatever creates a mapping, a snapshot or an instance."""
+        """Raise Maintenance in read-only mode; call it before creating a resource."""
         mode = await self.maintenance(tx)
         if mode.enabled:
             raise Maintenance(
-                mode.message or MAINTENANCE_MESSAGE, hint="Reading goes on; try again later."
+                mode.message or MAINTENANCE_MESSAGE, hint="Reads still work; try again later."
             )
 
     async def set_lifecycle(
         self, changes: Mapping[ResourceKind, Mapping[str, timedelta | None]], *, actor: str
     ) -> dict[ResourceKind, LifecycleRule]:
-        """What is not named stays as it is; None clears."""
+        """Fields that are not named stay unchanged; None clears."""
         async with self._db.transaction() as tx:
-            for (
-                kind
-            ) in RESOURCE_KINDS:  # one order for everybody, for each row is locked until the end
+            for kind in RESOURCE_KINDS:  # a fixed lock order: each row stays locked until commit
                 if change := changes.get(kind):
                     value = {
                         name: None if span is None else span.total_seconds()
@@ -147,7 +145,9 @@ class PlatformConfig:
 
     async def set_maintenance(self, *, enabled: bool, message: str, actor: str) -> MaintenanceMode:
         if len(message) > MAX_MESSAGE:
-            raise InvalidInput(f"message has at most {MAX_MESSAGE} characters.", field="message")
+            raise InvalidInput(
+                f"message must have at most {MAX_MESSAGE} characters.", field="message"
+            )
         async with self._db.transaction() as tx:
             return _maintenance(
                 await self._put(tx, "maintenance", {"enabled": enabled, "message": message}, actor)
@@ -213,7 +213,7 @@ def _value(row: asyncpg.Record) -> dict[str, Any]:
 
 def _check_range(name: str, value: int, least: int, most: int) -> None:
     if not least <= value <= most:
-        raise InvalidInput(f"{name} is {least} to {most}, not {value}.", field=name)
+        raise InvalidInput(f"{name} must be {least} to {most}, not {value}.", field=name)
 
 
 def _check_rule(kind: ResourceKind, rule: LifecycleRule) -> None:
@@ -223,7 +223,7 @@ def _check_rule(kind: ResourceKind, rule: LifecycleRule) -> None:
             continue
         if not timedelta(0) < span <= LONGEST:
             raise InvalidInput(
-                f"{kind}.{name} is more than nothing and at most {LONGEST.days} days.",
+                f"{kind}.{name} must be positive and at most {LONGEST.days} days.",
                 field=f"{kind}.{name}",
             )
         if span > (rule.max_ttl or LONGEST):

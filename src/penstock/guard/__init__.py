@@ -1,2 +1,4 @@
-"""What may pass: read-only SQL, outbound URLs, object keys. Pure, deny by default, tried with
-hostile corpora."""
+"""Validation of untrusted input: read-only SQL and Cypher, outbound URLs, object keys.
+
+The checks are pure, deny by default, and are tested with hostile corpora.
+"""

@@ -1,8 +1,8 @@
-"""The parts of speech a query may have: every node of its tree must be one of these.
+"""The allowlist of syntax tree nodes: every node of a query must be one of these.
 
-Functions are judged by name (`calls.py`); here stand the structure, the operators, and the
-functions that are written without a name of their own: operators, literals, and what the parser
-itself puts around an argument.
+Functions are checked by name (`calls.py`); here are the structure, the operators, and the function
+nodes that have no name in the text: operators, literals, and nodes that the parser adds around an
+argument.
 """
 
 from __future__ import annotations
@@ -19,33 +19,35 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _STRUCTURE = """
-    Alias All Any CTE Column Cube Distinct Dot Except Fetch Filter From Group GroupingSets Having HavingMax
-    HistoricalData Identifier IgnoreNulls IndexTableHint Intersect Join Kwarg Lambda Lateral Limit LimitOptions Offset
-    Order Ordered OverflowTruncateBehavior Paren Partition Pivot PivotAlias Qualify RespectNulls Rollup Select Star
-    Subquery Table TableAlias TableSample Tuple Union UnpivotColumns Values Version Where Window WindowSpec With
-    WithinGroup
+    Alias All Any CTE Column Cube Distinct Dot Except Fetch Filter From Group GroupingSets Having
+    HavingMax HistoricalData Identifier IgnoreNulls IndexTableHint Intersect Join Kwarg Lambda
+    Lateral Limit LimitOptions Offset Order Ordered OverflowTruncateBehavior Paren Partition Pivot
+    PivotAlias Qualify RespectNulls Rollup Select Star Subquery Table TableAlias TableSample Tuple
+    Union UnpivotColumns Values Version Where Window WindowSpec With WithinGroup
 """
 _VALUES = """
-    BitString Boolean Bracket ByteString ColumnDef Comprehension DataType DataTypeParam HexString Interval IntervalSpan
-    Literal National Null PropertyEQ RawString Slice TimeUnit UnicodeString Var
+    BitString Boolean Bracket ByteString ColumnDef Comprehension DataType DataTypeParam HexString
+    Interval IntervalSpan Literal National Null PropertyEQ RawString Slice TimeUnit UnicodeString
+    Var
 """
 _OPERATORS = """
-    Add Adjacent AtTimeZone Between BitwiseAnd BitwiseLeftShift BitwiseNot BitwiseOr BitwiseRightShift BitwiseXor DPipe
-    Div EQ Escape ExtendsLeft ExtendsRight GT GTE Glob ILike In IntDiv Is LT LTE Like Mod Mul NEQ Neg Not NullSafeEQ
-    NullSafeNEQ Overlaps SimilarTo Sub
+    Add Adjacent AtTimeZone Between BitwiseAnd BitwiseLeftShift BitwiseNot BitwiseOr
+    BitwiseRightShift BitwiseXor DPipe Div EQ Escape ExtendsLeft ExtendsRight GT GTE Glob ILike In
+    IntDiv Is LT LTE Like Mod Mul NEQ Neg Not NullSafeEQ NullSafeNEQ Overlaps SimilarTo Sub
 """
 _JSON = """
-    FormatJson JSON JSONColumnDef JSONExtractQuote JSONKeyValue JSONPath JSONPathFilter JSONPathKey JSONPathRecursive
-    JSONPathRoot JSONPathScript JSONPathSelector JSONPathSlice JSONPathSubscript JSONPathUnion JSONPathWildcard
-    JSONSchema JSONValue OnCondition
+    FormatJson JSON JSONColumnDef JSONExtractQuote JSONKeyValue JSONPath JSONPathFilter JSONPathKey
+    JSONPathRecursive JSONPathRoot JSONPathScript JSONPathSelector JSONPathSlice JSONPathSubscript
+    JSONPathUnion JSONPathWildcard JSONSchema JSONValue OnCondition
 """
 _NAMELESS_FUNCTIONS = """
-    And Array ArrayContainedBy ArrayContainsAll ArrayOverlaps Case Cast CastToStrType Chr Collate Columns Concat
-    ConvertToCharset CurrentDate CurrentDatetime CurrentTime CurrentTimestamp Exists Extract GroupConcat If
-    JSONArrayContains JSONBContains JSONBContainsAllTopKeys JSONBContainsAnyTopKeys JSONBContainsTopKey
-    JSONBDeleteAtPath JSONBExtract JSONBExtractScalar JSONBPathExists JSONCast JSONExtract JSONExtractScalar JSONObject
-    JSONObjectAgg JSONTable Localtime Localtimestamp Map MatchAgainst NetFunc Normalize Or Overlay ParseJSON Pow
-    RegexpILike RegexpLike SafeFunc StartsWith StrPosition Struct Substring ToMap Trim TryCast Unnest Xor
+    And Array ArrayContainedBy ArrayContainsAll ArrayOverlaps Case Cast CastToStrType Chr Collate
+    Columns Concat ConvertToCharset CurrentDate CurrentDatetime CurrentTime CurrentTimestamp Exists
+    Extract GroupConcat If JSONArrayContains JSONBContains JSONBContainsAllTopKeys
+    JSONBContainsAnyTopKeys JSONBContainsTopKey JSONBDeleteAtPath JSONBExtract JSONBExtractScalar
+    JSONBPathExists JSONCast JSONExtract JSONExtractScalar JSONObject JSONObjectAgg JSONTable
+    Localtime Localtimestamp Map MatchAgainst NetFunc Normalize Or Overlay ParseJSON Pow RegexpILike
+    RegexpLike SafeFunc StartsWith StrPosition Struct Substring ToMap Trim TryCast Unnest Xor
 """
 
 STRUCTURE = frozenset(
@@ -54,7 +56,7 @@ STRUCTURE = frozenset(
 NAMELESS = frozenset(getattr(exp, name) for name in _NAMELESS_FUNCTIONS.split())
 NAMELESS_IN_FROM = frozenset({exp.Unnest, exp.JSONTable})
 
-_PLAIN_WORDS: dict[type[exp.Expr], str] = {
+_DISPLAY_NAMES: dict[type[exp.Expr], str] = {
     exp.Command: "A command",
     exp.Delete: "DELETE",
     exp.FunctionSpecification: "WITH FUNCTION",
@@ -84,12 +86,12 @@ _NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 def check_nodes(nodes: Iterable[exp.Expr]) -> None:
-    """Refuse a node of a kind that is not listed, and text that could mean more than it seems once
-    written out."""
+    """Refuse a node of an unlisted type, and text that could change its meaning when the tree is
+    written as SQL."""
     for node in nodes:
         if type(node) not in STRUCTURE and not isinstance(node, exp.Func):
             raise SqlRefused(
-                f"{_PLAIN_WORDS.get(type(node), _spoken(node))} is not allowed in a query.",
+                f"{_DISPLAY_NAMES.get(type(node), _type_name(node))} is not allowed in a query.",
                 **place_of(node),
             )
         match node:
@@ -108,8 +110,9 @@ def check_nodes(nodes: Iterable[exp.Expr]) -> None:
 def _check_identifier(node: exp.Identifier) -> None:
     if not node.name or not node.name.isprintable() or set(node.name) & set('"`\\'):
         raise SqlRefused(
-            f"The name {node.name[:80]!r} is empty or has a quote, a backslash or an invisible character in it.",
-            hint="Choose another alias, or select the column by a view.",
+            f"The name {node.name[:80]!r} is empty or has a quote, a backslash or an invisible"
+            " character.",
+            hint="Use another alias, or rename the column in a view.",
             **place_of(node),
         )
 
@@ -120,5 +123,5 @@ def _check_words(node: exp.Expr) -> None:
             raise SqlRefused(f"{value[:80]!r} is not allowed in a query.", **place_of(node))
 
 
-def _spoken(node: exp.Expr) -> str:
+def _type_name(node: exp.Expr) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(node).__name__).upper()

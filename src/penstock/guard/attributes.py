@@ -1,10 +1,10 @@
-"""PostgreSQL's attribute notation: `t.f` is column f of t or, without such a column, a call of
-function f with t's row.
+"""Blocks function calls in PostgreSQL's attribute notation.
 
-So a qualified name must be a real column, and a row as a whole goes nowhere. What a query itself
-defines (WITH, subqueries, functions in FROM) is known here. The columns of tables are known to the
-source alone: it asks its catalog and calls `unproven_attributes` before a query runs; until then a
-name on a table is refused only if it is a function of PostgreSQL's own that takes a row.
+`t.f` is column f of t or, without such a column, a call of function f with t's row. So a qualified
+name must be a real column, and whole-row references are refused. The columns that a query itself
+defines (WITH, subqueries, functions in FROM) are resolved here. Only the source knows the columns
+of tables: it reads its catalog and calls `unproven_attributes` before a query runs; until then a
+name on a table is refused only if it is a built-in function that takes a row.
 """
 
 from __future__ import annotations
@@ -27,15 +27,16 @@ if TYPE_CHECKING:
     from sqlglot import Token
 
 ROW_FUNCTIONS = frozenset(
-    """any_out anycompatible_out anycompatiblenonarray_out anyelement_out anynonarray_out hash_record
-    pg_collation_for pg_column_compression pg_column_size pg_column_toast_chunk_id
+    """any_out anycompatible_out anycompatiblenonarray_out anyelement_out anynonarray_out
+    hash_record pg_collation_for pg_column_compression pg_column_size pg_column_toast_chunk_id
     pg_restore_attribute_stats pg_restore_relation_stats pg_typeof record_out record_send""".split()  # noqa: SIM905
 )
-"""PostgreSQL's own functions of a row that are on no list; a test holds this against a server's
-catalog."""
+"""PostgreSQL's built-in functions of a row that are not allowed; a test compares this with a
+server's catalog."""
 _ROW_RESULTS = frozenset(
-    """json_each json_each_text json_populate_record json_populate_recordset json_to_record json_to_recordset jsonb_each
-    jsonb_each_text jsonb_populate_record jsonb_populate_recordset jsonb_to_record jsonb_to_recordset""".split()  # noqa: SIM905
+    """json_each json_each_text json_populate_record json_populate_recordset json_to_record
+    json_to_recordset jsonb_each jsonb_each_text jsonb_populate_record jsonb_populate_recordset
+    jsonb_to_record jsonb_to_recordset""".split()  # noqa: SIM905
 )
 _RESULT_COLUMNS = {
     "json_each": ("key", "value"),
@@ -43,9 +44,11 @@ _RESULT_COLUMNS = {
     "jsonb_each": ("key", "value"),
     "jsonb_each_text": ("key", "value"),
 }
-_HINT = "Name a column of the table. For a field of a composite value use to_json(t.column) ->> 'field'."
+_HINT = (
+    "Use a column of the table. For a field of a composite value use to_json(t.column) ->> 'field'."
+)
 _ROW_HINT = (
-    "Name its columns; if one of them has the name of the table, give the table another alias."
+    "List its columns; if one of them has the name of the table, give the table another alias."
 )
 
 _FROM_CLAUSES = ("from_", "joins", "laterals")
@@ -57,7 +60,7 @@ Columns = frozenset[str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Outputs:
-    """Columns that are surely there, and others that may be; `complete` when there are no more."""
+    """Columns that certainly exist, and others that may; `complete` if there are no more."""
 
     columns: Columns = frozenset()
     others: Columns = frozenset()
@@ -66,7 +69,7 @@ class _Outputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Item:
-    """What stands in FROM under one name."""
+    """An item of a FROM clause."""
 
     name: str
     schema: str | None = None
@@ -76,7 +79,7 @@ class _Item:
 
 @dataclass(slots=True)
 class _Scopes:
-    """Each select is looked at once: names may be defined over names many times over."""
+    """Resolves names in selects. Results are cached, since definitions can nest exponentially."""
 
     tables: Mapping[TableName, Columns] = field(default_factory=dict)
     _items: dict[int, tuple[_Item, ...]] = field(default_factory=dict)
@@ -85,14 +88,14 @@ class _Scopes:
     _named: dict[int, dict[str, list[_Item]]] = field(default_factory=dict)
 
     def columns(self, select: exp.Select) -> Columns:
-        """The names that anything in FROM surely has."""
+        """The column names that certainly exist in FROM."""
         if id(select) not in self._sure:
             items = self.items(select)
             self._sure[id(select)] = frozenset(c for item in items for c in item.outputs.columns)
         return self._sure[id(select)]
 
     def rows(self, select: exp.Select, name: str) -> list[_Item]:
-        """What stands in FROM under a name."""
+        """The items of FROM with this name."""
         if id(select) not in self._named:
             by_name: dict[str, list[_Item]] = {}
             for item in self.items(select):
@@ -101,10 +104,10 @@ class _Scopes:
         return self._named[id(select)].get(name, [])
 
     def named(self, node: exp.Column) -> list[_Item]:
-        """What the qualifier of a column may mean, innermost first.
+        """The items that the qualifier of a column may refer to, innermost first.
 
-        The select around an expression decides, if it has the name at all. Inside its own FROM it
-        may be passed over, for there only some of its names are in force."""
+        The innermost select with that name decides. Inside its own FROM outer selects count too,
+        since only some of its names are visible there."""
         items: list[_Item] = []
         child: exp.Expr = node
         while (parent := child.parent) is not None:
@@ -136,7 +139,7 @@ class _Scopes:
         inner = source.this
         if isinstance(source, exp.Table) and isinstance(inner, exp.Identifier):
             outputs = self._table(source)
-            if renamed:  # how many of the table's own names are left is the source's to say
+            if renamed:  # how many of the table's own names remain, only the source knows
                 outputs = _Outputs(columns=renamed)
             schema = None if source.alias else source.db or None
             yield _Item(name=source.alias_or_name, schema=schema, outputs=outputs, source=source)
@@ -155,7 +158,7 @@ class _Scopes:
             yield _call(call, source.alias, renamed)
 
     def _table(self, table: exp.Table) -> _Outputs:
-        """Of a WITH of that name, wherever it is defined, of the table itself, or what both have."""
+        """The columns of a WITH of that name, of the table itself, or those common to both."""
         name = TableName(catalog=table.catalog or None, schema=table.db or None, name=table.name)
         ctes = () if table.db else _ctes(table)
         outputs = [self._defined(cte) for cte in ctes if cte.alias == table.name]
@@ -164,9 +167,9 @@ class _Scopes:
         if not outputs:
             return _Outputs()
         return _Outputs(
-            columns=frozenset.intersection(*(each.columns for each in outputs)),
-            others=frozenset.union(*(each.columns | each.others for each in outputs)),
-            complete=all(each.complete for each in outputs),
+            columns=frozenset.intersection(*(output.columns for output in outputs)),
+            others=frozenset.union(*(output.columns | output.others for output in outputs)),
+            complete=all(output.complete for output in outputs),
         )
 
     def _defined(self, cte: exp.CTE) -> _Outputs:
@@ -174,18 +177,18 @@ class _Scopes:
         return _Outputs(columns=renamed) if renamed else self.outputs(cte.this)
 
     def outputs(self, query: exp.Expr | None) -> _Outputs:
-        """Of a query: a star over a table gives what the source says of it."""
+        """The output columns of a query; a star over a table expands to the source's columns."""
         while isinstance(query, exp.SetOperation | exp.Subquery):
             query = query.this
         if not isinstance(query, exp.Select):
             return _Outputs()
         if id(query) not in self._outputs:
-            self._outputs[id(query)] = _Outputs()  # what a recursive term sees of itself
-            each = [self._output(item, query) for item in query.expressions]
+            self._outputs[id(query)] = _Outputs()  # used by a recursive term
+            parts = [self._output(item, query) for item in query.expressions]
             self._outputs[id(query)] = _Outputs(
-                columns=frozenset(name for one in each for name in one.columns),
-                others=frozenset(name for one in each for name in one.others),
-                complete=all(one.complete for one in each),
+                columns=frozenset(name for one in parts for name in one.columns),
+                others=frozenset(name for one in parts for name in one.others),
+                complete=all(one.complete for one in parts),
             )
         return self._outputs[id(query)]
 
@@ -195,15 +198,15 @@ class _Scopes:
                 return _Outputs(columns=frozenset({item.alias}), complete=True)
             case exp.Star() | exp.Column(this=exp.Star()):
                 name = item.table if isinstance(item, exp.Column) else ""
-                items = [each for each in self.items(select) if not name or each.name == name]
+                items = [entry for entry in self.items(select) if not name or entry.name == name]
                 return _Outputs(
-                    columns=frozenset(c for each in items for c in each.outputs.columns),
-                    others=frozenset(c for each in items for c in each.outputs.others),
-                    complete=all(each.outputs.complete for each in items),
+                    columns=frozenset(c for entry in items for c in entry.outputs.columns),
+                    others=frozenset(c for entry in items for c in entry.outputs.others),
+                    complete=all(entry.outputs.complete for entry in items),
                 )
             case exp.Column():
                 return _Outputs(columns=frozenset({item.name}), complete=True)
-            case exp.Anonymous():  # the name that PostgreSQL gives to a call
+            case exp.Anonymous():  # PostgreSQL names the column after the function
                 return _Outputs(columns=frozenset({item.name.lower()}), complete=True)
             case exp.Cast() | exp.Paren():
                 return replace(self._output(item.this, select), complete=False)
@@ -212,7 +215,7 @@ class _Scopes:
 
 
 def _call(call: exp.Expr, alias: str, renamed: Columns) -> _Item:
-    """A function in FROM: its own result is a column under its alias, unless it is a row."""
+    """A function in FROM: its result is a column named by its alias, unless it is a row."""
     name = call.name.lower() if isinstance(call, exp.Anonymous) else call.key
     columns = renamed
     if not renamed:
@@ -222,7 +225,7 @@ def _call(call: exp.Expr, alias: str, renamed: Columns) -> _Item:
 
 
 def _ctes(node: exp.Expr) -> Iterator[exp.CTE]:
-    """All that a name may mean; under RECURSIVE also those that are defined later, and around it."""
+    """All CTEs that a name may refer to; under RECURSIVE also later and enclosing ones."""
     child = node
     while (parent := child.parent) is not None:
         clause = parent.args.get("with_")
@@ -234,22 +237,22 @@ def _ctes(node: exp.Expr) -> Iterator[exp.CTE]:
 
 
 def check_attributes(tree: exp.Expr) -> None:
-    """Refuse attribute notation on values, whole rows, and names that are surely no columns."""
+    """Refuse attribute notation on values, whole rows, and names that cannot be columns."""
     scopes = _Scopes()
     for identifier in tree.find_all(exp.Identifier):
         if len(identifier.name.encode()) > _NAME_BYTES:
             raise SqlRefused(
                 f"The name {identifier.name[:80]!r} is longer than {_NAME_BYTES} bytes,"
-                " so PostgreSQL would read another one.",
+                " so PostgreSQL would truncate it.",
                 **place_of(identifier),
             )
     for node in tree.find_all(exp.Dot, exp.Column):
         match node:
             case exp.Dot() if not isinstance(node.parent, exp.Table | exp.Dot):
-                raise _refused(node, node.expression.name, "is written as the attribute of a value")
+                raise _refused(node, node.expression.name, "is used as the attribute of a value")
             case exp.Column(this=exp.Star()):
                 if node.table and not isinstance(node.parent, exp.Select):
-                    raise _refused(node, node.table, "is a row as a whole", hint=_ROW_HINT)
+                    raise _refused(node, node.table, "is a whole row", hint=_ROW_HINT)
             case exp.Column() if node.table:
                 _check_qualified(node, scopes)
             case exp.Column():
@@ -258,14 +261,14 @@ def check_attributes(tree: exp.Expr) -> None:
 
 def _check_qualified(node: exp.Column, scopes: _Scopes) -> None:
     if node.args.get("catalog"):
-        raise _refused(node, node.name, "has too many names before it")
+        raise _refused(node, node.name, "has too many qualifiers")
     outputs = [item.outputs for item in scopes.named(node)]
-    if outputs and all(node.name in each.columns for each in outputs):
+    if outputs and all(node.name in output.columns for output in outputs):
         return
     nearest = outputs[0] if outputs else _Outputs()
     is_none = nearest.complete and node.name not in nearest.columns | nearest.others
     if is_none or node.name in ROW_FUNCTIONS:
-        raise _refused(node, node.name, f"is no column of {node.table[:80]}")
+        raise _refused(node, node.name, f"is not a column of {node.table[:80]}")
 
 
 def _is_named(item: _Item, node: exp.Column) -> bool:
@@ -273,10 +276,10 @@ def _is_named(item: _Item, node: exp.Column) -> bool:
 
 
 def _check_plain(node: exp.Column, scopes: _Scopes) -> None:
-    """An unqualified name is a column wherever there is one, and otherwise a whole row.
+    """Refuse an unqualified name that may be a whole row: it is a column only where one exists.
 
-    A select that has the name in its own FROM proves it; from a FROM inside, the names beside it
-    are in force only after LATERAL, so there a name proves no more than itself."""
+    A select that has the name in its own FROM proves the column; inside a FROM, the sibling items
+    are visible only after LATERAL, so there the select proves nothing."""
     proven = False
     child: exp.Expr = node
     while (parent := child.parent) is not None:
@@ -287,7 +290,7 @@ def _check_plain(node: exp.Column, scopes: _Scopes) -> None:
             else:
                 proven = proven or node.name in scopes.columns(parent)
             if not proven and any(node.name not in item.outputs.columns for item in rows):
-                raise _refused(node, node.name, "is a row as a whole", hint=_ROW_HINT)
+                raise _refused(node, node.name, "is a whole row", hint=_ROW_HINT)
         child = parent
 
 
@@ -299,15 +302,17 @@ def _is_within(node: exp.Expr, source: exp.Expr) -> bool:
 
 
 def _refused(node: exp.Expr, name: str, why: str, *, hint: str = _HINT) -> FunctionRefused:
-    place = next((found for part in node.find_all(exp.Identifier) if (found := place_of(part))), {})
+    place = next(
+        (position for part in node.find_all(exp.Identifier) if (position := place_of(part))), {}
+    )
     return FunctionRefused(
-        f"{name[:80]} {why}, which could run a function.", hint=hint, function=name[:80], **place
+        f"{name[:80]} {why}, which could call a function.", hint=hint, function=name[:80], **place
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Words:
-    """The words of a query by which it could run something: after a dot, before a bracket."""
+    """The words of a query that could call a function: after a dot or before a bracket."""
 
     dotted: frozenset[str]
     called: frozenset[str]
@@ -317,7 +322,7 @@ class Words:
 
 
 def words(sql: str) -> Words:
-    """By tokens alone, so of any text; a name counts too often rather than not at all."""
+    """The words of any text, found by tokens alone; this over-approximates."""
     tokens = GRAMMARS["postgres"].tokenize(sql)
     pairs = list(pairwise(tokens))
     called = {_name(token) for token, after in pairs if after.token_type == TokenType.L_PAREN}
@@ -339,7 +344,7 @@ def _name(token: Token) -> str:
 
 
 def qualified_tables(sql: str) -> tuple[TableName, ...]:
-    """Every table of a query that can be parsed, those of a WITH as well."""
+    """Every table that a query refers to, including the names of a WITH."""
     nodes = [node for tree in _trees(sql) for node in tree.find_all(exp.Table)]
     names = (
         TableName(catalog=node.catalog or None, schema=node.db or None, name=node.name)
@@ -352,7 +357,7 @@ def qualified_tables(sql: str) -> tuple[TableName, ...]:
 def unproven_attributes(
     sql: str, columns: Mapping[TableName, Columns], functions: frozenset[str]
 ) -> frozenset[str]:
-    """Names after a dot that are functions of the source and not surely columns or tables."""
+    """Names after a dot that are functions of the source and not provably columns or tables."""
     proven: Counter[str] = Counter()
     for tree in _trees(sql):
         scopes = _Scopes(tables=columns)

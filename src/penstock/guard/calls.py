@@ -1,4 +1,4 @@
-"""Which functions a tree calls, by the names they are written with."""
+"""Checks the functions that a query calls against the allowlist, by name."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ _FROM_POSITIONS = (exp.Table, exp.Lateral, exp.From, exp.Join)
 
 
 def check_calls(nodes: Iterable[exp.Expr], dialect: str) -> None:
-    """Refuse a function that is not listed, that stands where only a table may, or that hides its
-    name in quotes."""
+    """Refuse a function that is not listed, is not allowed in FROM, or has a quoted name."""
     for node in nodes:
         if isinstance(node, exp.Func):
             _check_call(node, dialect)
@@ -35,15 +34,17 @@ def _check_call(node: exp.Func, dialect: str) -> None:
     listed = TABLE_FUNCTIONS[dialect] if in_from else FUNCTIONS[dialect]
     if not isinstance(node, exp.Anonymous) or not _is_plain(node) or name.lower() not in listed:
         raise FunctionRefused(
-            f"Function {name} is not on the list of allowed functions{' in FROM' if in_from else ''}.",
-            hint="A query may call the listed pure functions, without quotes and without a schema before the name.",
+            f"Function {name} is not on the list of allowed functions"
+            f"{' in FROM' if in_from else ''}.",
+            hint="A query may call the listed pure functions, without quotes and without a schema"
+            " qualifier.",
             function=name,
             **place_of(node),
         )
 
 
 def _is_plain(node: exp.Anonymous) -> bool:
-    """Not quoted, not in other letters; and TABLE(…) around nothing but a call of SEQUENCE."""
+    """Whether the name is unquoted and ASCII; TABLE(…) may contain only a call of SEQUENCE."""
     if isinstance(node.this, exp.Identifier) or not node.name.isascii():
         return False
     if node.name.upper() != "TABLE":
@@ -54,8 +55,8 @@ def _is_plain(node: exp.Anonymous) -> bool:
 
 
 def _qualifiers(node: exp.Func) -> list[str]:
-    """`a` and `b` of `a.b.f()`, which the tree keeps in dots around the call or in a table's own
-    parts."""
+    """`a` and `b` of `a.b.f()`, which the tree stores as dots around the call or as parts of a
+    table."""
     parent = node.parent
     if isinstance(parent, exp.Table) and node is parent.this:
         return [part.name for part in (parent.args.get("catalog"), parent.args.get("db")) if part]

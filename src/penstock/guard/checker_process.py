@@ -1,9 +1,9 @@
-"""SQL checked away from the event loop, and with an end.
+"""Checks SQL outside the event loop, with a deadline.
 
-Few characters are checked in a thread: the limits of `guard.lexis` keep that to tenths of a second,
-and the interpreter lets the loop run meanwhile. Many, such as the hundreds of queries of a mapping,
-go to a process of their own, because a thread cannot be stopped and a process can: it is killed
-when its time is up, and no more than `processes` of them run at once.
+Short queries are checked in a thread: the limits of `guard.size_limits` keep that to tenths of a
+second. Long input, such as the hundreds of queries of a mapping, goes to a separate process, which
+can be stopped where a thread cannot: it is killed at the deadline, and at most `processes` of them
+run at once.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ class SqlChecker:
         deadline: float = DEADLINE_SECONDS,
         wait: float = WAIT_SECONDS,
     ) -> None:
-        self._turns = asyncio.Semaphore(processes)
+        self._slots = asyncio.Semaphore(processes)
         self._few = few
         self._deadline = deadline
         self._wait = wait
 
     async def check(self, queries: Sequence[str], dialect: str) -> list[Verdict]:
-        """For each query the SQL that may run, or why it may not."""
+        """For each query the SQL that may run, or the error that refuses it."""
         if sum(map(len, queries)) <= self._few:
             return await asyncio.to_thread(_verdicts, queries, dialect)
         try:
             async with asyncio.timeout(self._wait):
-                await self._turns.acquire()
+                await self._slots.acquire()
         except TimeoutError:
             raise Unavailable(
                 "Too many large queries are being checked; try again later."
@@ -57,7 +57,7 @@ class SqlChecker:
         try:
             return await self._in_a_process(queries, dialect)
         finally:
-            self._turns.release()
+            self._slots.release()
 
     async def _in_a_process(self, queries: Sequence[str], dialect: str) -> list[Verdict]:
         process = await asyncio.create_subprocess_exec(
@@ -84,9 +84,9 @@ class SqlChecker:
         if not output:
             raise SqlTooLarge(
                 f"The queries could not be checked within {self._deadline:g} seconds.",
-                hint="Make them shorter, or fewer: a view in the source can hold a long query.",
+                hint="Use shorter or fewer queries: move a long query to a view in the source.",
             )
-        return [_read(verdict) for verdict in json.loads(output)]
+        return [_decoded(verdict) for verdict in json.loads(output)]
 
 
 def _verdicts(queries: Sequence[str], dialect: str) -> list[Verdict]:
@@ -100,13 +100,13 @@ def _verdict(sql: str, dialect: str) -> Verdict:
         return e
 
 
-def _written(verdict: Verdict) -> object:
+def _encoded(verdict: Verdict) -> object:
     if isinstance(verdict, str):
         return verdict
     return [verdict.code, verdict.message, verdict.hint, verdict.details]
 
 
-def _read(verdict: str | tuple[str, str, str | None, dict[str, object]]) -> Verdict:
+def _decoded(verdict: str | tuple[str, str, str | None, dict[str, object]]) -> Verdict:
     if isinstance(verdict, str):
         return verdict
     code, message, hint, details = verdict
@@ -115,11 +115,11 @@ def _read(verdict: str | tuple[str, str, str | None, dict[str, object]]) -> Verd
 
 
 def main() -> None:
-    """Checks what comes on standard input; the CPU time ends it if whoever asked is gone."""
+    """Check the queries on standard input; the CPU limit ends the process if its parent is gone."""
     dialect, seconds = sys.argv[1], int(sys.argv[2])
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
     verdicts = _verdicts(json.load(sys.stdin), dialect)
-    sys.stdout.write(json.dumps([_written(verdict) for verdict in verdicts]))
+    sys.stdout.write(json.dumps([_encoded(verdict) for verdict in verdicts]))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,4 @@
-"""What a query gives out: its column names where they are written in it, and whether it is one
-table read as it is."""
+"""The output columns of a query, and detection of plain selects from one table."""
 
 from __future__ import annotations
 
@@ -20,8 +19,8 @@ _PLAIN_TABLE_PARTS = {"this", "db", "catalog", "alias"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlainSelect:
-    """One table, some of its columns (None: all), perhaps a condition: what can be cut into ranges
-    of rows."""
+    """A select of columns (None: all) of one table with an optional condition; it can be split into
+    ranges of rows."""
 
     table: TableName
     columns: tuple[str, ...] | None
@@ -29,15 +28,15 @@ class PlainSelect:
 
 
 def output_columns(query: exp.Expr, dialect: str) -> tuple[str, ...] | None:
-    """The names in order, or None when a star or an unnamed expression leaves them to the source."""
+    """The names in order, or None if a star or an unnamed expression leaves them to the source."""
     names = _names(query)
     seen: set[str] = set()
     for name in filter(None, names):
         key = name if dialect == "postgres" else name.lower()
         if key in seen:
             raise DuplicateColumn(
-                f"The query gives two columns the name {name[:80]}.",
-                hint=f"Give one of them another name: … AS {name[:80]}_2.",
+                f"The query has two columns named {name[:80]}.",
+                hint=f"Rename one of them: … AS {name[:80]}_2.",
                 name=name,
             )
         seen.add(key)
@@ -45,7 +44,7 @@ def output_columns(query: exp.Expr, dialect: str) -> tuple[str, ...] | None:
 
 
 def plain_select(query: exp.Expr, grammar: Grammar) -> PlainSelect | None:
-    """The query as one table's columns and a condition, or None when it is anything more."""
+    """The query as a plain select, or None if it is more complex."""
     if not isinstance(query, exp.Select) or _parts(query) - _PLAIN_PARTS:
         return None
     source = query.args.get("from_")

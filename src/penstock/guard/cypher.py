@@ -1,10 +1,10 @@
-"""Read-only Cypher: one statement, of listed clauses only.
+"""Read-only Cypher: checks that a text is one statement with listed clauses only.
 
-The walk knows one thing of the grammar: whether a value has just ended. Where one has, a bare word
+The walk tracks one fact of the grammar: whether a value has just ended. After a value, a bare word
 can only be an operator (AND, IN, AS …) or begin a clause, so there it must be on the list. Where a
-value is awaited, the same word is a variable, a function, a property or a label, and no engine
-reads a clause out of it: `n.set`, `:CREATE` and `AS load` pass, `RETURN n SET …` does not. A clause
-that is not listed is refused for that alone, whatever it would do.
+value is expected, the same word is a variable, a function, a property or a label, and no engine
+parses a clause from it: `n.set`, `:CREATE` and `AS load` pass, `RETURN n SET …` does not. A clause
+that is not listed is always refused.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ _OPENING = {"(": ")", "[": "]", "{": "}"}
 _PLAN = frozenset({"EXPLAIN", "PROFILE"})
 _STATEFUL = frozenset({"NEXTVAL", "CURRVAL", "SETSEED"})
 PROCEDURES = frozenset(
-    """DB_VERSION SHOW_CONNECTION SHOW_FUNCTIONS SHOW_INDEXES SHOW_TABLES TABLE_INFO
-    DB.LABELS DB.PROPERTYKEYS DB.RELATIONSHIPTYPES DB.INDEXES
-    ALGO.BFS ALGO.PAGERANK ALGO.WCC ALGO.LABELPROPAGATION ALGO.BETWEENNESS ALGO.SPPATHS ALGO.SSPATHS""".split()  # noqa: SIM905
+    """DB_VERSION SHOW_CONNECTION SHOW_FUNCTIONS SHOW_INDEXES SHOW_TABLES TABLE_INFO DB.LABELS
+    DB.PROPERTYKEYS DB.RELATIONSHIPTYPES DB.INDEXES ALGO.BFS ALGO.PAGERANK ALGO.WCC
+    ALGO.LABELPROPAGATION ALGO.BETWEENNESS ALGO.SPPATHS ALGO.SSPATHS""".split()  # noqa: SIM905
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CypherQuery:
-    """What may run: `text` is the statement without its comments, `parameters` are those it names,
-    `open_ended` whether a LIMIT could be added at its end."""
+    """A checked query: `text` is the statement without comments, `parameters` the parameter names
+    it uses, `open_ended` whether a LIMIT could be added at its end."""
 
     text: str
     parameters: frozenset[str]
@@ -44,7 +44,7 @@ class CypherQuery:
 
 
 def check_cypher(text: str, *, limits: CypherLimits | None = None) -> CypherQuery:
-    """The statement, if it only reads; `CypherRefused` names the word that is not allowed."""
+    """The statement if it only reads; raises `CypherRefused` with the word that is not allowed."""
     limits = limits or CypherLimits()
     tokens, clean = read(text, limits)
     while tokens and tokens[-1].text == ";":
@@ -62,8 +62,8 @@ def check_cypher(text: str, *, limits: CypherLimits | None = None) -> CypherQuer
 
 
 def _count_steps(tokens: list[Token], limits: CypherLimits) -> None:
-    """Relationships in the patterns between two WITHs, which an engine plans together and cannot be
-    stopped at."""
+    """Limit the relationships in patterns between two WITHs: an engine plans them together, and
+    planning cannot be interrupted."""
     steps = 0
     for before, token, after in zip([_END, *tokens], tokens, [*tokens[1:], _END], strict=False):
         if token.upper == "WITH" and before.upper not in ("STARTS", "ENDS"):
@@ -73,12 +73,12 @@ def _count_steps(tokens: list[Token], limits: CypherLimits) -> None:
         if steps > limits.steps:
             raise CypherTooLarge(
                 f"There are more than {limits.steps} relationships in one pattern.",
-                hint="Put a WITH between its parts, or use a path of variable length.",
+                hint="Split it with a WITH, or use a path of variable length.",
             )
 
 
 def _is_open_ended(clauses: list[str]) -> bool:
-    """Whether it ends with one RETURN that has no LIMIT."""
+    """Whether the statement ends with a single RETURN without LIMIT."""
     if "UNION" in clauses or "RETURN" not in clauses:
         return False
     last = len(clauses) - clauses[::-1].index("RETURN")
@@ -99,13 +99,13 @@ class _Walk:
         return self._top
 
     def _clauses(self, *, depth: int, closing: str) -> None:
-        """From a clause's first word to the end, or to the bracket that closes a subquery."""
+        """Read from a clause's first word to the end, or to the closing bracket of a subquery."""
         self._clause(self._next(), depth)
         self._values(depth=depth, closing=closing, clauses=True)
 
     def _clause(self, token: Token, depth: int) -> None:
         if token.upper not in _BEGIN:
-            raise _refused(token, "does not begin a clause that reads")
+            raise _refused(token, "does not begin a read-only clause")
         self._rest_of_clause(token, depth)
 
     def _rest_of_clause(self, token: Token, depth: int) -> None:
@@ -133,7 +133,7 @@ class _Walk:
             raise _refused(first, "cannot be called")
 
     def _values(self, *, depth: int, closing: str, clauses: bool) -> None:
-        """Until `closing`; `ended` says whether a value has just ended."""
+        """Read values until `closing`; `ended` tells whether a value has just ended."""
         ended = False
         before = ""
         while self._at < len(self._tokens):
@@ -144,7 +144,7 @@ class _Walk:
             ended = self._step(token, ended, before, depth, clauses=clauses)
             before = token.upper or token.text
         if closing:
-            raise CypherUnreadable(f"A bracket is open at the end: {closing} is missing.")
+            raise CypherUnreadable(f"A bracket is not closed: {closing} is missing.")
 
     def _step(self, token: Token, ended: bool, before: str, depth: int, *, clauses: bool) -> bool:
         if token.kind == "sign":
@@ -160,10 +160,10 @@ class _Walk:
             self._bracket(token, before, depth + 1)
             return True
         if token.text in (")", "]", "}"):
-            raise CypherUnreadable(f"There is a {token.text} that closes nothing.")
+            raise CypherUnreadable(f"There is a {token.text} without an opening bracket.")
         if token.text == ";":
             raise _refused(token, "begins a second statement")
-        # The star of RETURN * is a value, that of 2 * 3 awaits one.
+        # The star of RETURN * is a value, the star of 2 * 3 expects one.
         return token.text == "*" and not ended
 
     def _bracket(self, token: Token, before: str, depth: int) -> None:
@@ -189,11 +189,11 @@ class _Walk:
         if not clauses and word in _INSIDE:
             return word != "WHERE"
         if word in _CLAUSES:
-            raise CypherUnreadable(f"{word} stands inside a bracket; is one not closed?")
-        raise _refused(token, "does not belong to a query that reads")
+            raise CypherUnreadable(f"{word} is inside a bracket; check for an unclosed one.")
+        raise _refused(token, "is not allowed in a read-only query")
 
     def _infix(self, word: str) -> bool:
-        """Whether a value has ended with it: IS NULL ends one, AND awaits one."""
+        """Whether a value has ended after the operator: IS NULL ends one, AND expects one."""
         if word in ("STARTS", "ENDS"):
             self._expect("WITH")
         if word == "IS":
@@ -205,27 +205,27 @@ class _Walk:
     def _as_value(self, token: Token, before: str) -> bool:
         word = token.upper
         if word in _PREFIX or (before, word) in (("CASE", "WHEN"), ("|", "WHERE")):
-            # Where an engine lets these be variables, a clause could follow.
+            # Where an engine allows these words as variables, a clause could follow.
             if self._peek().upper in _FORBIDDEN:
-                raise _refused(self._peek(), "does not belong to a query that reads")
+                raise _refused(self._peek(), "is not allowed in a read-only query")
             self._cases += word == "CASE"
             if self._cases > self._limits.cases:
                 raise CypherTooLarge(
-                    f"CASE stands inside CASE more than {self._limits.cases} times."
+                    f"CASE expressions are nested more than {self._limits.cases} times."
                 )
             return False
         if word in _STATEFUL and self._peek().text == "(":
-            raise _refused(token, "changes what later queries see")
+            raise _refused(token, "changes state that later queries see")
         return True
 
     def _expect(self, word: str) -> None:
         token = self._next()
         if token.upper != word:
-            raise _refused(token, f"stands where {word} should")
+            raise _refused(token, f"is used where {word} is expected")
 
     def _next(self) -> Token:
         if self._at >= len(self._tokens):
-            raise CypherUnreadable("The query ends too early.")
+            raise CypherUnreadable("The query is incomplete.")
         self._at += 1
         return self._tokens[self._at - 1]
 
@@ -235,16 +235,16 @@ class _Walk:
 
 _END = Token(kind="sign", text="", at=0)
 _FORBIDDEN = frozenset(
-    """ALTER ANALYZE ATTACH BEGIN CALL CHECKPOINT COMMENT COMMIT COPY CREATE DELETE DETACH DROP EXPORT FOREACH IMPORT
-    INSTALL LOAD MERGE REMOVE ROLLBACK SET UNINSTALL UPDATE USE""".split()  # noqa: SIM905
+    """ALTER ANALYZE ATTACH BEGIN CALL CHECKPOINT COMMENT COMMIT COPY CREATE DELETE DETACH DROP
+    EXPORT FOREACH IMPORT INSTALL LOAD MERGE REMOVE ROLLBACK SET UNINSTALL UPDATE USE""".split()  # noqa: SIM905
 )
 
 
 def _refused(token: Token, why: str) -> CypherRefused:
     return CypherRefused(
         f"{token.text[:80]} {why}.",
-        hint="A query may use MATCH, OPTIONAL MATCH, WHERE, WITH, UNWIND, RETURN, ORDER BY, SKIP, LIMIT, UNION and CALL"
-        " of a listed procedure. A name that is a keyword is written in backticks.",
+        hint="A query may use MATCH, OPTIONAL MATCH, WHERE, WITH, UNWIND, RETURN, ORDER BY, SKIP,"
+        " LIMIT, UNION and CALL of a listed procedure. Quote names that are keywords in backticks.",
         word=token.text[:80],
         position=token.at,
     )

@@ -1,10 +1,8 @@
-"""Cypher as tokens: strings, quoted names and both kinds of comment are understood, nothing else
-is.
+"""The Cypher tokenizer: it handles strings, quoted names and both kinds of comment.
 
-What two lexers could read differently is refused, not guessed: an escape that not every engine
-knows, a backtick inside a quoted name, control characters, letters outside ASCII in a bare word
-that is no name in Unicode. Comments become spaces, so that positions in the engine's messages stay
-right.
+Text that two lexers could read differently is refused: an escape that not every engine supports, a
+backtick inside a quoted name, control characters, non-ASCII letters in a bare word that fold to
+ASCII. Comments become spaces, so that positions in the engine's messages stay correct.
 """
 
 from __future__ import annotations
@@ -36,8 +34,8 @@ _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\x85\u2028\u2029\ufeff\ud8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CypherLimits:
-    """What an engine can plan in seconds: nobody can stop it while it does. Each CASE inside
-    another doubles it, and of relationships (`steps`) it weighs all orders."""
+    """Limits that let an engine plan a query in seconds: planning cannot be interrupted. Each
+    nested CASE doubles the time, and the planner tries all orders of relationships (`steps`)."""
 
     length: int = 100_000
     tokens: int = 5_000
@@ -54,16 +52,18 @@ class Token:
 
     @property
     def upper(self) -> str:
-        """The keyword it may be; a quoted name, a string and a number are none."""
+        """The word in upper case if the token may be a keyword, otherwise empty."""
         return self.text.upper() if self.kind == "word" else ""
 
 
 def read(text: str, limits: CypherLimits) -> tuple[list[Token], str]:
     """The tokens, and the text with spaces in place of comments."""
     if len(text) > limits.length:
-        raise CypherTooLarge(f"The query has {len(text)} characters; {limits.length} is the most.")
-    if found := _CONTROL.search(text):
-        raise _unreadable(text, found.start(), f"the character U+{ord(found[0]):04X}")
+        raise CypherTooLarge(
+            f"The query has {len(text)} characters; at most {limits.length} are allowed."
+        )
+    if control := _CONTROL.search(text):
+        raise _unreadable(text, control.start(), f"the character U+{ord(control[0]):04X}")
     clean = list(text)
     tokens = []
     for match in _matches(text):
@@ -73,7 +73,7 @@ def read(text: str, limits: CypherLimits) -> tuple[list[Token], str]:
             tokens.append(_token(match, text))
     if len(tokens) > limits.tokens:
         raise CypherTooLarge(
-            f"The query has {len(tokens)} words and signs; {limits.tokens} is the most."
+            f"The query has {len(tokens)} tokens; at most {limits.tokens} are allowed."
         )
     return tokens, "".join(clean)
 
@@ -99,7 +99,7 @@ def _token(match: re.Match[str], text: str) -> Token:
         "sign": "sign",
     }
     kind = kinds[match.lastgroup or ""]
-    # Other scripts' letters may fold to ASCII when an engine compares keywords without case.
+    # Non-ASCII letters may fold to ASCII when an engine compares keywords without case.
     if kind == "word" and not word.isascii() and (word.upper().isascii() or word.lower().isascii()):
         raise _unreadable(text, match.start(), f"the word {word[:40]!r}")
     return Token(kind=kind, text=word, at=match.start())
@@ -108,11 +108,14 @@ def _token(match: re.Match[str], text: str) -> Token:
 def _what(character: str) -> str:
     match character:
         case "'" | '"':
-            return "a string that does not end, or an escape in it that is not one of \\\\ \\' \\\" \\b \\f \\n \\r \\t"
+            return (
+                "an unterminated string, or an escape in it that is not one of"
+                " \\\\ \\' \\\" \\b \\f \\n \\r \\t"
+            )
         case "`":
-            return "a quoted name that does not end, or a backtick in one"
+            return "an unterminated quoted name, or a backtick in one"
         case "/":
-            return "a comment that does not end"
+            return "an unterminated comment"
         case other:
             return f"the character {other!r}"
 
@@ -121,5 +124,5 @@ def _unreadable(text: str, at: int, what: str) -> CypherUnreadable:
     line = text.count("\n", 0, at) + 1
     column = at - (text.rfind("\n", 0, at) + 1) + 1
     return CypherUnreadable(
-        f"Line {line}, column {column}: {what} cannot be read.", line=line, column=column
+        f"Line {line}, column {column}: {what} cannot be parsed.", line=line, column=column
     )

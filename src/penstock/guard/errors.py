@@ -1,13 +1,18 @@
-"""What the guard says no with.
+"""Errors of the guard package.
 
-InvalidInput ├── SqlRefused             SQL_REFUSED            a piece that is not on the list of
-what may pass │   ├── SqlUnreadable      SQL_UNREADABLE         it cannot be parsed in the source's
-dialect │   ├── SqlTooLarge        SQL_TOO_LARGE          too long, too deep, too many parts │   ├──
-StatementRefused   SQL_STATEMENT_REFUSED  not one SELECT │   ├── FunctionRefused
-SQL_FUNCTION_REFUSED │   ├── TableRefused       SQL_TABLE_REFUSED │   └── DuplicateColumn
-SQL_DUPLICATE_COLUMN ├── UrlRefused             URL_REFUSED └── NameRefused            NAME_REFUSED
-PermissionDenied └── CypherRefused          PERMISSION_DENIED      a clause, procedure or function
-that is not on the list CypherUnreadable           RYUGRAPH_ERROR    400  what no engine could read
+InvalidInput
+├── SqlRefused             SQL_REFUSED            a part that is not on an allowlist
+│   ├── SqlUnreadable      SQL_UNREADABLE         invalid in the source's dialect
+│   ├── SqlTooLarge        SQL_TOO_LARGE          too long, too deep, too many parts
+│   ├── StatementRefused   SQL_STATEMENT_REFUSED  not one SELECT
+│   ├── FunctionRefused    SQL_FUNCTION_REFUSED
+│   ├── TableRefused       SQL_TABLE_REFUSED
+│   └── DuplicateColumn    SQL_DUPLICATE_COLUMN
+├── UrlRefused             URL_REFUSED
+└── NameRefused            NAME_REFUSED
+PermissionDenied
+└── CypherRefused          PERMISSION_DENIED      a clause, procedure or function not on the list
+CypherUnreadable           RYUGRAPH_ERROR    400  cannot be parsed
 └── CypherTooLarge         RYUGRAPH_ERROR    400
 """
 
@@ -17,61 +22,61 @@ from penstock.kit.errors import InvalidInput, PenstockError, PermissionDenied
 
 
 class SqlRefused(InvalidInput):
-    """`details` has `line` and `column` (from 1) where the place is known."""
+    """The query is not allowed; `details` has `line` and `column` (from 1) where known."""
 
     code = "SQL_REFUSED"
 
 
 class SqlUnreadable(SqlRefused):
-    """The query cannot be parsed in the source's dialect; the message says where."""
+    """The query cannot be parsed in the source's dialect; the message gives the position."""
 
     code = "SQL_UNREADABLE"
 
 
 class SqlTooLarge(SqlRefused):
-    """The query is longer or deeper than is parsed."""
+    """The query is too long or too deeply nested."""
 
     code = "SQL_TOO_LARGE"
 
 
 class StatementRefused(SqlRefused):
-    """Only one SELECT may be asked."""
+    """The query is not a single SELECT statement."""
 
     code = "SQL_STATEMENT_REFUSED"
 
 
 class FunctionRefused(SqlRefused):
-    """The query calls a function that is not on the list."""
+    """The query calls a function that is not allowed."""
 
     code = "SQL_FUNCTION_REFUSED"
 
 
 class TableRefused(SqlRefused):
-    """The query reads something that is no table of the source."""
+    """The query reads something that is not a table of the source."""
 
     code = "SQL_TABLE_REFUSED"
 
 
 class DuplicateColumn(SqlRefused):
-    """Two columns of a query have one name."""
+    """Two columns of a query have the same name."""
 
     code = "SQL_DUPLICATE_COLUMN"
 
 
 class UrlRefused(InvalidInput):
-    """The address leads where nothing of ours may go."""
+    """The URL leads to a host or port that is not allowed."""
 
     code = "URL_REFUSED"
 
 
 class NameRefused(InvalidInput):
-    """No object may have this name."""
+    """The name is not allowed in an object key."""
 
     code = "NAME_REFUSED"
 
 
 class CypherRefused(PermissionDenied):
-    """`details` has the `word`, and its `position` from 0."""
+    """The query is not read-only; `details` has the `word` and its `position` from 0."""
 
 
 class CypherUnreadable(PenstockError):

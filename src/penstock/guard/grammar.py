@@ -1,9 +1,8 @@
-"""sqlglot as the guard uses it: a call stays the call that was written.
+"""sqlglot parsers and generators that keep function calls as written.
 
-The parsers as they come translate functions they know into common ones and back, which renames
-some, drops an argument here and there, and turns a few round. Ours know only those whose arguments
-have a syntax of their own; every other call is kept by name, argument for argument. The writers,
-too, keep the form of what follows a call.
+The stock parsers translate known functions to generic ones and back, which renames some, drops
+arguments, and swaps a few. Ours know only functions with special argument syntax; every other call
+keeps its name and arguments. The generators also keep the syntax after a call.
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ if TYPE_CHECKING:
     from sqlglot import Token
 
 _OWN_SYNTAX = frozenset(
-    """ARRAY CAST CHAR CONVERT EXTRACT GROUP_CONCAT JSON_OBJECT JSON_OBJECTAGG JSON_QUERY JSON_TABLE JSON_VALUE LISTAGG
-    MATCH NORMALIZE OVERLAY POSITION SAFE_CAST SUBSTRING TRIM TRY_CAST""".split()  # noqa: SIM905
+    """ARRAY CAST CHAR CONVERT EXTRACT GROUP_CONCAT JSON_OBJECT JSON_OBJECTAGG JSON_QUERY JSON_TABLE
+    JSON_VALUE LISTAGG MATCH NORMALIZE OVERLAY POSITION SAFE_CAST SUBSTRING TRIM TRY_CAST""".split()  # noqa: SIM905
 )
 
 
@@ -50,18 +49,19 @@ def _grammar(name: str) -> Grammar:
     return Grammar(name=name, dialect=dialect, parser=parser, writer=writer)
 
 
-def _parser(known: type[Parser]) -> type[Parser]:
-    special = {word: parse for word, parse in known.FUNCTION_PARSERS.items() if word in _OWN_SYNTAX}
-    return type(
-        f"Literal{known.__name__}", (known,), {"FUNCTIONS": {}, "FUNCTION_PARSERS": special}
-    )
+def _parser(base: type[Parser]) -> type[Parser]:
+    special = {word: parse for word, parse in base.FUNCTION_PARSERS.items() if word in _OWN_SYNTAX}
+    return type(f"Literal{base.__name__}", (base,), {"FUNCTIONS": {}, "FUNCTION_PARSERS": special})
 
 
-def _writer(name: str, known: type[Generator]) -> type[Generator]:
-    kept = {exp.AtTimeZone: Generator.attimezone_sql, exp.WithinGroup: Generator.withingroup_sql}
+def _writer(name: str, base: type[Generator]) -> type[Generator]:
+    transforms = {
+        exp.AtTimeZone: Generator.attimezone_sql,
+        exp.WithinGroup: Generator.withingroup_sql,
+    }
     if name == "mysql":  # MariaDB has the operator and no REGEXP_LIKE
-        kept[exp.RegexpLike] = lambda writer, node: writer.binary(node, "RLIKE")
-    return type(f"Literal{known.__name__}", (known,), {"TRANSFORMS": known.TRANSFORMS | kept})
+        transforms[exp.RegexpLike] = lambda writer, node: writer.binary(node, "RLIKE")
+    return type(f"Literal{base.__name__}", (base,), {"TRANSFORMS": base.TRANSFORMS | transforms})
 
 
 GRAMMARS = {name: _grammar(name) for name in ("bigquery", "duckdb", "mysql", "postgres", "trino")}

@@ -1,8 +1,8 @@
-"""Where a data source may lead: the public internet, and with leave to private networks and this
-machine.
+"""The network policy of data sources: the public internet and, if allowed, private networks and
+this machine.
 
-Even then link-local addresses stay shut: what answers there is the cloud's keeper of credentials,
-never a database.
+Link-local addresses are always blocked: they serve the cloud's metadata and credentials, never a
+database.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _HINT = (
 
 
 class Reach:
-    """Blocking, for it asks the resolver; raises `UrlRefused`, or `Unavailable` while there is no
-    resolver."""
+    """Checks the URL of a source. It blocks on DNS; raises `UrlRefused`, or `Unavailable` if DNS
+    fails."""
 
     def __init__(
         self, *, private: bool = False, allow: tuple[str, ...] = (), resolver: Resolver = resolve
@@ -38,7 +38,7 @@ class Reach:
     def __call__(self, url: str) -> None:
         if url.startswith(("file:", "unix:")):
             if not self._private:
-                raise UrlRefused("It leads to files or sockets of the server itself.", hint=_HINT)
+                raise UrlRefused("It leads to files or sockets on the server itself.", hint=_HINT)
             return
         try:
             resolve_public(url, policy=self._policy, ports=None, resolver=self._resolve)
@@ -51,6 +51,6 @@ class Reach:
         except socket.gaierror as e:
             if e.errno == socket.EAI_AGAIN:
                 raise Unavailable(
-                    f"{host} cannot be looked up now: the name service does not answer."
+                    f"{host} cannot be resolved now: the DNS server is unreachable."
                 ) from None
             raise

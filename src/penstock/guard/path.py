@@ -1,8 +1,8 @@
-"""Object keys from ids and checked names, never from what a user typed as it came.
+"""Builds object keys from ids and validated names, never from raw user input.
 
-A segment is a name that every store, file system and URL reads alike: ASCII letters, digits and a
-few signs. It cannot be `.` or `..`, cannot hide a separator or a drive, and cannot end in a dot,
-which some file systems drop.
+A segment is a name that every store, file system and URL interprets alike: ASCII letters, digits
+and a few signs. It cannot be `.` or `..`, cannot contain a separator or a drive, and cannot end in
+a dot, which some file systems drop.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _DEVICES = frozenset(
 
 
 def safe_segment(name: str) -> str:
-    """The name itself if it may be one part of a key."""
+    """The unchanged name; raises `NameRefused` if it is not allowed as one part of a key."""
     reserved = name.split(".", 1)[0].lower() in _DEVICES
     if not _SEGMENT.fullmatch(name) or ".." in name or name.endswith(".") or reserved:
         raise NameRefused(
@@ -33,12 +33,12 @@ def safe_segment(name: str) -> str:
 
 
 def object_key(*segments: str | int | UUID) -> str:
-    """`a/b/c` of at least one segment; a number or UUID is written as it is."""
+    """`a/b/c` of at least one segment."""
     if not segments:
         raise NameRefused("A key needs at least one segment.")
     return "/".join(safe_segment(str(segment)) for segment in segments)
 
 
 def prefix(*segments: str | int | UUID) -> str:
-    """The key as a folder: it ends with `/`, so that `a/1/` never covers `a/10/`."""
+    """The key as a folder: it ends with `/`, so that `a/1/` never matches `a/10/`."""
     return f"{object_key(*segments)}/"

@@ -1,9 +1,9 @@
-"""Before the parser: how much text, how deep, and which word it begins with.
+"""Checks on SQL tokens before parsing: size, nesting depth and the first word.
 
 The parser recurses with every bracket and has no limit of its own, so depth is counted on tokens
-first. After the name of a type (`ARRAY[`, `DATE(`) it tries up to three readings, so that each such
-level inside another multiplies its time: `effort` is that product, summed over the tokens. Comments
-leave here: the parser reads some of them as orders, and what runs has none.
+first. After a type name (`ARRAY[`, `DATE(`) it tries up to three parses, so each such nested level
+multiplies its time: `effort` is that product, summed over the tokens. Comments are removed: the
+parser interprets some of them, and the SQL that runs has none.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _EXECUTABLE_COMMENTS = ("!", "M!")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SqlLimits:
-    """`depth` counts brackets inside brackets, `tables` every reference; 150,000 `effort` is about
-    a second, 10,000 `tokens` a third of one."""
+    """`depth` counts nested brackets, `tables` every reference; 150,000 `effort` take about a
+    second, 10,000 `tokens` a third of one."""
 
     length: int = 100_000
     tokens: int = 10_000
@@ -49,16 +49,16 @@ class SqlLimits:
 
 
 def read(sql: str, grammar: Grammar, limits: SqlLimits) -> list[Token]:
-    """The statement's tokens without comments, if its size and beginning allow parsing it at all."""
+    """The statement's tokens without comments, if its size and first word allow parsing it."""
     _check_text(sql, limits)
     try:
         tokens = grammar.tokenize(sql)
     except TokenError as error:
-        raise SqlUnreadable("The SQL cannot be read: a quote or comment is not closed.") from error
+        raise SqlUnreadable(
+            "The SQL cannot be parsed: a quote or comment is not closed."
+        ) from error
     if len(tokens) > limits.tokens:
-        raise SqlTooLarge(
-            f"The SQL has {len(tokens)} words and signs; at most {limits.tokens} are allowed."
-        )
+        raise SqlTooLarge(f"The SQL has {len(tokens)} tokens; at most {limits.tokens} are allowed.")
     _check_depth(tokens, grammar, limits)
     for token in tokens:
         _drop_comments(token)
@@ -68,16 +68,16 @@ def read(sql: str, grammar: Grammar, limits: SqlLimits) -> list[Token]:
 
 
 def place(token: Token) -> dict[str, Any]:
-    """Where a token begins, counted from 1, as an error's details."""
+    """The position of a token, counted from 1, for an error's details."""
     return {"line": token.line, "column": token.col - (token.end - token.start)}
 
 
 def place_of(node: exp.Expr) -> dict[str, Any]:
-    """Where a node begins, when the parser noted it."""
-    known = {key: value for key, value in node.meta.items() if value is not None}
-    if not {"line", "col", "start", "end"} <= known.keys():
+    """The position of a node, if the parser recorded it."""
+    meta = {key: value for key, value in node.meta.items() if value is not None}
+    if not {"line", "col", "start", "end"} <= meta.keys():
         return {}
-    return {"line": known["line"], "column": known["col"] - (known["end"] - known["start"])}
+    return {"line": meta["line"], "column": meta["col"] - (meta["end"] - meta["start"])}
 
 
 def _check_text(sql: str, limits: SqlLimits) -> None:
@@ -85,9 +85,10 @@ def _check_text(sql: str, limits: SqlLimits) -> None:
         raise SqlTooLarge(
             f"The SQL has {len(sql)} characters; at most {limits.length} are allowed."
         )
-    if found := _CONTROL.search(sql):
+    if control := _CONTROL.search(sql):
         raise SqlUnreadable(
-            f"The SQL has a control character (U+{ord(found[0]):04X}) at position {found.start() + 1}."
+            f"The SQL has a control character (U+{ord(control[0]):04X})"
+            f" at position {control.start() + 1}."
         )
 
 
@@ -104,7 +105,8 @@ def _check_depth(tokens: list[Token], grammar: Grammar, limits: SqlLimits) -> No
         effort += 3 ** sum(open_brackets)
         if max(len(open_brackets), subscripts) > limits.depth or effort > limits.effort:
             raise SqlTooLarge(
-                f"The SQL is nested too deeply; at most {limits.depth} levels may be, fewer of arrays and structs.",
+                f"The SQL is nested too deeply; at most {limits.depth} levels are allowed, fewer of"
+                " arrays and structs.",
                 hint="Move inner parts into WITH clauses.",
                 **place(token),
             )

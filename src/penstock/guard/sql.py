@@ -1,14 +1,14 @@
-"""Read-only SQL: one SELECT, of listed parts, written anew from its tree.
+"""Read-only SQL: checks that a text is one SELECT of listed parts, and rewrites it from its tree.
 
     checked = check("SELECT id, name FROM customers -- all of them", "postgres")
     checked.sql      'SELECT "id", "name" FROM "customers"'
 
-The order is the argument. Text that is too large or begins wrongly never reaches the parser; every
-node of the tree must be of a listed kind, every function on the dialect's list, every table a plain
-name. What runs is not what was sent but what was understood: SQL written from the tree, with every
-identifier quoted and no comment, and parsed once more to the same tree, so nothing the writer of it
-got wrong can pass. A read-only role, a timeout and caps on rows and bytes at the source come on
-top; this guard does not replace them.
+The order of the steps matters. Text that is too large or begins with another word never reaches the
+parser; every node of the tree must be of a listed type, every function on the dialect's list, every
+table a plain name. The SQL that runs is generated from the tree, with every identifier quoted and
+no comments, and must parse to the same tree again, so that an error of the generator cannot pass. A
+read-only role, a timeout and caps on rows and bytes at the source are needed as well; this guard
+does not replace them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _ROOTS = (exp.Select, exp.SetOperation, exp.Subquery, exp.Values)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """SQL that may run, and what is known of it without asking the source."""
+    """SQL that may run, and its properties that are known without the source."""
 
     sql: str
     tables: tuple[TableName, ...]
@@ -52,21 +52,21 @@ class Checked:
 def check(
     sql: str, dialect: str, *, tables: TablePolicy | None = None, limits: SqlLimits | None = None
 ) -> Checked:
-    """The query as it may run; raises `SqlRefused` with the piece that may not."""
+    """The query in the form that may run; raises `SqlRefused` with the part that is not allowed."""
     grammar = GRAMMARS[dialect]
     limits, policy = limits or SqlLimits(), tables or TablePolicy()
     try:
-        meant = _understand(sql, grammar, limits)
-        _check_size(meant, limits)
-        read_tables(meant, dialect, policy)
-        written = _write(meant, grammar)
-        understood = _understand(written, grammar, _unbound(written, limits))
-        _check_same(meant, understood, written, grammar)
+        tree = _parse_checked(sql, grammar, limits)
+        _check_size(tree, limits)
+        read_tables(tree, dialect, policy)
+        written = _write(tree, grammar)
+        reparsed = _parse_checked(written, grammar, _relaxed(written, limits))
+        _check_same(tree, reparsed, written, grammar)
         return Checked(
             sql=written,
-            tables=read_tables(understood, dialect, policy),
-            columns=output_columns(understood, dialect),
-            plain=plain_select(understood, grammar),
+            tables=read_tables(reparsed, dialect, policy),
+            columns=output_columns(reparsed, dialect),
+            plain=plain_select(reparsed, grammar),
         )
     except RecursionError:
         raise _too_deep() from None
@@ -76,20 +76,20 @@ def _too_deep() -> SqlTooLarge:
     return SqlTooLarge("The SQL is nested too deeply.", hint="Move inner parts into WITH clauses.")
 
 
-def _unbound(written: str, limits: SqlLimits) -> SqlLimits:
-    """Writing a query anew may add brackets; its own limits were already held by the original."""
+def _relaxed(written: str, limits: SqlLimits) -> SqlLimits:
+    """Limits for the rewritten query, which may have more brackets than the original."""
     return SqlLimits(
         length=len(written), tokens=len(written), depth=4 * limits.depth, effort=limits.effort
     )
 
 
-def _understand(sql: str, grammar: Grammar, limits: SqlLimits) -> exp.Expr:
-    """One allowed statement's tree, its identifiers folded as the dialect folds them and marked as
+def _parse_checked(sql: str, grammar: Grammar, limits: SqlLimits) -> exp.Expr:
+    """The tree of one allowed statement, with identifiers folded by the dialect's rules and
     quoted."""
     tree = _parse(sql, read(sql, grammar, limits), grammar)
     check_nodes(tree.walk())
     check_calls(tree.walk(), grammar.name)
-    _settle(tree, grammar)
+    _normalize_identifiers(tree, grammar)
     if grammar.name == "postgres":
         check_attributes(tree)
     return tree
@@ -118,8 +118,8 @@ def _parse_all(sql: str, tokens: list[Token], grammar: Grammar) -> list[exp.Expr
         raise _unreadable(error) from error
     except RecursionError:
         raise
-    except Exception as error:  # the parser stumbles over some nonsense instead of naming it
-        raise SqlUnreadable("The SQL cannot be read.", hint="Check its syntax.") from error
+    except Exception as error:  # the parser crashes on some invalid input
+        raise SqlUnreadable("The SQL cannot be parsed.", hint="Check its syntax.") from error
 
 
 def _unreadable(error: ParseError) -> SqlUnreadable:
@@ -127,15 +127,15 @@ def _unreadable(error: ParseError) -> SqlUnreadable:
     near, what = str(first.get("highlight") or "")[:80], str(first.get("description") or "")
     place = {"line": first["line"], "column": first["col"]} if first.get("line") else {}
     return SqlUnreadable(
-        f"The SQL cannot be read near {near!r}."
+        f"The SQL cannot be parsed near {near!r}."
         if near
-        else "The SQL cannot be read: it ends too early.",
+        else "The SQL cannot be parsed: it is incomplete.",
         hint=None if "<" in what else what,
         **place,
     )
 
 
-def _settle(tree: exp.Expr, grammar: Grammar) -> None:
+def _normalize_identifiers(tree: exp.Expr, grammar: Grammar) -> None:
     for node in tree.find_all(exp.Identifier, exp.RawString):
         if isinstance(node, exp.RawString):
             node.replace(exp.Literal.string(node.name))
@@ -146,8 +146,8 @@ def _settle(tree: exp.Expr, grammar: Grammar) -> None:
 
 
 def _is_word(node: exp.Expr) -> bool:
-    """Whether an unquoted name is a word of the language: a function's qualifier, or its `DAY` or
-    `NFC` argument."""
+    """Whether an unquoted name is not a column: a function's qualifier, or its `DAY` or `NFC`
+    argument."""
     parent = node.parent
     if isinstance(parent, exp.Dot):
         return isinstance(parent.expression, exp.Func)
@@ -157,8 +157,8 @@ def _is_word(node: exp.Expr) -> bool:
 
 
 def _check_size(tree: exp.Expr, limits: SqlLimits) -> None:
-    """Writing takes time with the square of a tree's height; a long chain of operators is long, not
-    high."""
+    """Limit the height of the tree, since generating SQL takes quadratic time in it; a chain of
+    binary operators counts as one level."""
     rising, tables = [(tree, 0)], 0
     while rising:
         node, height = rising.pop()
@@ -171,7 +171,7 @@ def _check_size(tree: exp.Expr, limits: SqlLimits) -> None:
         ]
     if tables > limits.tables:
         raise SqlTooLarge(
-            f"The SQL names tables {tables} times; at most {limits.tables} are allowed."
+            f"The SQL refers to tables {tables} times; at most {limits.tables} are allowed."
         )
 
 
@@ -180,25 +180,25 @@ def _write(tree: exp.Expr, grammar: Grammar) -> str:
         return grammar.write(tree)
     except UnsupportedError as error:
         raise SqlRefused(
-            f"The SQL has a part this source does not know: {str(error).strip(' .')}."
+            f"The SQL has a part that this source does not support: {str(error).strip(' .')}."
         ) from error
     except RecursionError:
         raise
-    except Exception as error:  # so does the writer
-        raise SqlUnreadable("The SQL cannot be written anew.", hint="Check its syntax.") from error
+    except Exception as error:  # the generator also crashes on some input
+        raise SqlUnreadable("The SQL cannot be rewritten.", hint="Check its syntax.") from error
 
 
-def _check_same(meant: exp.Expr, understood: exp.Expr, written: str, grammar: Grammar) -> None:
-    """Writing may change an expression's form, once; it may lose no name or value and add none but
-    `ON TRUE`."""
-    if understood == meant:
+def _check_same(tree: exp.Expr, reparsed: exp.Expr, written: str, grammar: Grammar) -> None:
+    """Rewriting may change an expression's form, once; it must not lose a name or value, or add
+    one except `ON TRUE`."""
+    if reparsed == tree:
         return
-    before, after = _leaves(meant, grammar), _leaves(understood, grammar)
+    before, after = _leaves(tree, grammar), _leaves(reparsed, grammar)
     changed = (before - after) or (after - before - Counter({"TRUE": len(after)}))
-    if changed or _write(understood, grammar) != written:
+    if changed or _write(reparsed, grammar) != written:
         piece = next(iter(changed), "an expression")[:80]
         raise SqlRefused(
-            f"The SQL cannot be carried over exactly at {piece}.",
+            f"The SQL cannot be rewritten exactly at {piece}.",
             hint="Write that part in another way.",
         )
 

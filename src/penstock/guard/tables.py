@@ -1,8 +1,8 @@
-"""Which tables a tree reads, and whether it may.
+"""Finds the tables that a query reads, and checks them against a policy.
 
-A name is a table unless a WITH that is in force at that very place defines it; where engines differ
-(a forward or an anchor's reference under RECURSIVE) it counts as a table, so that no real table can
-hide behind a WITH.
+A name is a table unless a WITH that is in scope there defines it; where engines differ (a forward
+reference, or one in the anchor under RECURSIVE) it counts as a table, so that a WITH cannot hide a
+real table.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 _PLAIN = re.compile(r"[^\W\d](?:[\w $-]*[\w$])?|\d[\w$-]*")
 _CASE_SENSITIVE_TABLES = {"bigquery", "mysql", "postgres"}
 _CASE_SENSITIVE_WITH = {"mysql", "postgres"}
-_SHAPE = "Name a table of the source as [catalog.][schema.]name; files, URLs, links and wildcards are not tables."
+_SHAPE = (
+    "Use [catalog.][schema.]name for a table of the source; files, URLs, links and wildcards are"
+    " not tables."
+)
 
 _SYSTEM_QUALIFIERS = {
     "duckdb": {"information_schema", "pg_catalog", "system", "temp"},
@@ -42,10 +45,10 @@ _SYSTEM_PREFIXES = {
     "mysql": (),
     "bigquery": ("__",),
 }
-# DuckDB reads `a.csv` as the file of that name when there is no such table.
+# DuckDB reads `a.csv` as a file if there is no such table.
 _FILE_ENDINGS = frozenset(
-    """arrow avro bz2 csv db ddb duckdb feather geojson geoparquet gz ipc json jsonl ndjson orc parquet pq shp sqlite
-    tsv txt vortex xls xlsx xml zip zst""".split()  # noqa: SIM905
+    """arrow avro bz2 csv db ddb duckdb feather geojson geoparquet gz ipc json jsonl ndjson orc
+    parquet pq shp sqlite tsv txt vortex xls xlsx xml zip zst""".split()  # noqa: SIM905
 )
 
 
@@ -61,9 +64,10 @@ class TableName:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TablePolicy:
-    """Which tables may be named; without one, any table but the system's own.
+    """The tables that a query may read; by default all but system tables.
 
-    `allowed` has full names, in lower case where the dialect knows no other: build it with `of`.
+    `allowed` has full names, in lower case where the dialect is case-insensitive: build it with
+    `of`.
     """
 
     allowed: frozenset[TableName] | None = None
@@ -80,7 +84,7 @@ class TablePolicy:
         default_catalog: str | None = None,
         default_schema: str | None = None,
     ) -> TablePolicy:
-        """Only these tables, given by their full names."""
+        """A policy that allows only these tables, by full name."""
         allowed = frozenset(_folded(table, dialect) for table in tables)
         return cls(allowed=allowed, default_catalog=default_catalog, default_schema=default_schema)
 
@@ -100,8 +104,8 @@ def _folded(table: TableName, dialect: str) -> TableName:
 
 
 def read_tables(tree: exp.Expr, dialect: str, policy: TablePolicy) -> tuple[TableName, ...]:
-    """The tables in the order they are first named; raises for the first that may not be read."""
-    found: dict[TableName, None] = {}
+    """The tables in the order of first use; raises for the first that is not allowed."""
+    tables: dict[TableName, None] = {}
     for node in tree.find_all(exp.Table, bfs=False):
         if not _is_call(node) and not _is_defined(node, dialect):
             table = _table_name(node)
@@ -109,8 +113,8 @@ def read_tables(tree: exp.Expr, dialect: str, policy: TablePolicy) -> tuple[Tabl
             if not policy.system:
                 _check_system(table, dialect, node)
             _check_policy(table, dialect, policy, node)
-            found[table] = None
-    return tuple(found)
+            tables[table] = None
+    return tuple(tables)
 
 
 def _is_call(node: exp.Table) -> bool:
@@ -155,8 +159,8 @@ def _check_system(table: TableName, dialect: str, node: exp.Table) -> None:
 
 
 def _unaccented(name: str) -> str:
-    """A name as a forgiving engine may compare it: `İ`, `ı` and `ſ` are letters of
-    `information_schema` to some."""
+    """The name as a lenient engine may compare it: some take `İ`, `ı` and `ſ` for letters of
+    `information_schema`."""
     decomposed = unicodedata.normalize("NFKD", name).casefold().replace("ı", "i")
     return "".join(character for character in decomposed if not unicodedata.combining(character))
 
@@ -165,7 +169,7 @@ def _check_policy(table: TableName, dialect: str, policy: TablePolicy, node: exp
     if not policy.permits(table, dialect):
         raise _refused(
             node,
-            f"Table {str(table)[:200]} is not in the source's catalogue.",
+            f"Table {str(table)[:200]} is not in the source's catalog.",
             "Check its name and schema.",
         )
 
@@ -174,10 +178,10 @@ def _is_defined(node: exp.Table, dialect: str) -> bool:
     if node.args.get("db"):
         return False
     fold = str if dialect in _CASE_SENSITIVE_WITH else str.lower
-    return fold(node.name) in {fold(name) for name in _names_in_force(node)}
+    return fold(node.name) in {fold(name) for name in _names_in_scope(node)}
 
 
-def _names_in_force(node: exp.Table) -> Iterator[str]:
+def _names_in_scope(node: exp.Table) -> Iterator[str]:
     child: exp.Expr = node
     while parent := child.parent:
         if isinstance(parent, exp.With) and isinstance(child, exp.CTE):

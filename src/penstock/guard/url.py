@@ -1,12 +1,12 @@
-"""Outbound URLs (callbacks, sources, identity providers) that can only reach the public internet.
+"""Validates outbound URLs (callbacks, sources, identity providers) against SSRF.
 
     pinned = resolve_public("https://hooks.example/run")
     connect to one of pinned.addresses, send pinned.host as Host and server name
 
-A name is resolved once and every address it has must be public; whoever connects uses these
-addresses and asks no resolver again, so a second answer (rebinding) cannot lead elsewhere. A
-redirect is another URL: check it anew. Hosts written in a way that libraries read differently
-(octal, hexadecimal, short forms, percent signs, other scripts) are refused rather than understood.
+A name is resolved once and all its addresses must be public; the caller connects to these addresses
+without resolving again, which prevents DNS rebinding. A redirect is another URL and must be checked
+as well. Hosts in a form that libraries interpret differently (octal, hexadecimal, short forms,
+percent signs, other scripts) are refused.
 """
 
 from __future__ import annotations
@@ -50,8 +50,7 @@ def resolve_public(
     ports: Collection[int] | None = PORTS,
     resolver: Resolver = resolve,
 ) -> Pinned:
-    """The URL with its addresses pinned; `allow` names networks that may be reached too,
-    `ports=None` any port."""
+    """The URL with its addresses pinned; `allow` adds networks, `ports=None` allows any port."""
     scheme, host, port = _parts(url)
     if ports is not None and port not in ports:
         raise UrlRefused(
@@ -66,7 +65,7 @@ def resolve_public(
         if not policy.permits(host, address):
             raise UrlRefused(
                 f"{host} leads to {address}, which is not a public address.",
-                hint="Only public addresses can be called; an operator can allow a private network.",
+                hint="Only public addresses are allowed; an operator can allow a private network.",
             )
     return Pinned(url=url, scheme=scheme, host=host, port=port, addresses=addresses)
 
@@ -80,7 +79,7 @@ def _parts(url: str) -> tuple[str, str, int]:
         split = urlsplit(url)
         host, port = (split.hostname or "").removesuffix("."), split.port
     except ValueError:
-        raise UrlRefused("The URL cannot be read: its host or port is malformed.") from None
+        raise UrlRefused("The URL is invalid: its host or port is malformed.") from None
     if split.scheme not in _DEFAULT_PORTS or not url.lower().startswith(f"{split.scheme}://"):
         raise UrlRefused("The URL must begin with http:// or https://.")
     if (
@@ -89,14 +88,12 @@ def _parts(url: str) -> tuple[str, str, int]:
         or ("[" in split.netloc) != (":" in host)
         or port == 0
     ):
-        raise UrlRefused(
-            "The URL must name a host, without a user, a password or percent signs in it."
-        )
+        raise UrlRefused("The URL must have a host, without a user, a password or percent signs.")
     return split.scheme, host, port or _DEFAULT_PORTS[split.scheme]
 
 
 def _literal(host: str) -> Address | None:
-    """The address a host is, None for a name; a number in any but the plain form is neither."""
+    """The address if the host is a literal, None for a name; other numeric forms are refused."""
     if ":" in host or _NUMERIC_LABEL.fullmatch(host.rsplit(".", 1)[-1]):
         try:
             return ip_address(host)
@@ -115,11 +112,11 @@ def _resolved(host: str, port: int, resolver: Resolver, *, local: bool) -> tuple
     if not local and (
         len(labels) == 1 or any(host == name or host.endswith(f".{name}") for name in _LOCAL_NAMES)
     ):
-        raise UrlRefused(f"{host} is a name of the local network.")
+        raise UrlRefused(f"{host} is a local network name.")
     try:
-        found = tuple(dict.fromkeys(ip_address(text) for text in resolver(host, port)))
+        addresses = tuple(dict.fromkeys(ip_address(text) for text in resolver(host, port)))
     except (OSError, ValueError):
-        found = ()
-    if not found:
+        addresses = ()
+    if not addresses:
         raise UrlRefused(f"{host} has no address.", hint="Check the host name.")
-    return found
+    return addresses

@@ -1,8 +1,8 @@
-"""Bodies on their way in: each up to its route's limit, and all that are half-sent within one
-memory.
+"""Limits on request bodies: each up to its route's limit, and all incomplete ones together up to a
+memory limit of the process.
 
-A small body is never refused for the sake of others: `SMALL_BYTES` of it are bounded by the number
-of connections. What a body has beyond them is taken from the memory until the body is complete.
+Small bodies are never refused because of others: the first `SMALL_BYTES` of each are bounded by the
+number of connections. Bytes beyond them count against the shared limit until the body is complete.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ BODY_MEMORY_BYTES = 128 * 1024 * 1024
 
 
 class BodyMemory:
-    """What half-sent bodies of one process may hold together."""
+    """The memory that incomplete bodies of one process may use together."""
 
     def __init__(self, limit: int = BODY_MEMORY_BYTES) -> None:
         self._limit = limit
@@ -38,7 +38,10 @@ class BodyMemory:
 
 
 class CountedBody:
-    """`receive` of one request. Its errors are those that the framework lets pass while it reads."""
+    """Wraps `receive` of one request and counts its bytes.
+
+    It raises HTTPException, which the framework lets through while it reads a body.
+    """
 
     def __init__(self, receive: Receive, limit: int, memory: BodyMemory | None) -> None:
         self._receive = receive
@@ -48,7 +51,7 @@ class CountedBody:
         self._taken = 0
 
     def announced(self, content_length: str) -> None:
-        """Refuses at once a body that says that it is too large."""
+        """Refuse a body whose Content-Length is too large before it is read."""
         if content_length.isdigit() and int(content_length) > self._limit:
             raise PayloadTooLarge(_too_large(self._limit), limit=self._limit)
 
@@ -73,10 +76,10 @@ class CountedBody:
         if more <= 0 or self._memory is None:
             return
         if not self._memory.take(more):
-            message = "Too many large bodies are being received; send this one again later."
+            message = "Too many large request bodies are in progress; try again later."
             raise HTTPException(Unavailable.status, message)
         self._taken += more
 
 
 def _too_large(limit: int) -> str:
-    return f"The body is too large; at most {limit:,} bytes are taken."
+    return f"The body is too large; the limit is {limit:,} bytes."

@@ -1,18 +1,18 @@
-"""The HTTP server of our processes: uvicorn with limits that no client can talk it out of.
+"""The HTTP server of our processes: uvicorn with connection limits.
 
-A connection costs a descriptor and memory before anybody knows whose it is, so all of this holds
-before a credential was seen:
+A connection costs a descriptor and memory before its caller is authenticated, so these limits apply
+to everybody:
 
 - A request's head must be complete `header_seconds` after its first byte, or after the connection
   was opened, and has at most `header_bytes`.
-- A body must keep coming: at most `body_seconds` without a byte of it, and `bytes_per_second` on
-  average after the first `body_seconds`. Time in which we do not read is not counted.
-- A body that was answered already is read for `unread_bytes` more, so that its sender gets to see
-  the answer; then the connection is closed.
-- One address has at most `per_address` connections to this process. Addresses in `exempt`, where
-  many people share a proxy, are not counted. IPv6 is counted by /64, which is what one host gets.
+- A body must keep arriving: at most `body_seconds` between bytes, and `bytes_per_second` on average
+  after the first `body_seconds`. Time in which we do not read is not counted.
+- After the response was sent, at most `unread_bytes` more of the body are read, so that the client
+  can receive the response; then the connection is closed.
+- One address has at most `per_address` connections to this process. Addresses in `exempt`, such as
+  a shared proxy, are not counted. IPv6 is counted by /64, the usual allocation of one host.
 
-Whoever is refused gets the error envelope of every other answer and a closed connection.
+A refused client gets the usual error envelope, and the connection is closed.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ if TYPE_CHECKING:
 
 log = logging.get(__name__)
 KEEP_ALIVE_SECONDS = 75
-"""Longer than workers keep an idle connection, so that it is they who close it and not we, under
-their next request."""
+"""Longer than workers keep an idle connection, so that they close it, and not we during their next
+request."""
 TICKS_A_SWEEP = 5
 """uvicorn ticks ten times a second."""
 RETRY_AFTER_SECONDS = 5
@@ -70,25 +70,25 @@ class ConnectionLimits:
 
 
 def networks(text: str) -> tuple[Network, ...]:
-    """`10.0.0.0/8, 192.0.2.7` as a setting has it; raises InvalidInput."""
+    """Parses a setting such as `10.0.0.0/8, 192.0.2.7`; raises InvalidInput."""
     names = [name.strip() for name in text.split(",") if name.strip()]
     try:
         return tuple(ip_network(name, strict=False) for name in names)
     except ValueError as e:
         raise InvalidInput(
-            f"{e}.", hint="Write addresses or networks with commas: 10.0.0.0/8, 192.0.2.7"
+            f"{e}.", hint="Separate addresses or networks with commas: 10.0.0.0/8, 192.0.2.7"
         ) from None
 
 
 class AddressCounts:
-    """How many connections each address has."""
+    """Counts the connections of each address."""
 
     def __init__(self, limits: ConnectionLimits) -> None:
         self._limits = limits
         self._open: Counter[str] = Counter()
 
     def enter(self, address: str) -> str | None:
-        """The name under which it was counted, for `leave`; None when it has too many."""
+        """The key under which it was counted, for `leave`; None when it has too many."""
         host = _host(address)
         if not host or self._is_exempt(address):
             return ""
@@ -114,7 +114,7 @@ def _parsed(address: str) -> IPv4Address | IPv6Address:
 
 
 def _host(address: str) -> str:
-    """What is counted as one; nothing for what is no address, such as a unix socket."""
+    """The key under which an address is counted; empty for a unix socket."""
     try:
         parsed = _parsed(address)
     except ValueError:
@@ -123,7 +123,7 @@ def _host(address: str) -> str:
 
 
 class Stage(Enum):
-    """What a connection waits for."""
+    """What a connection is waiting for."""
 
     REQUEST = 1
     HEAD = 2
@@ -131,7 +131,7 @@ class Stage(Enum):
 
 
 class HttpProtocol(HttpToolsProtocol):
-    """One connection; `_expires` is when its client must have sent what it began."""
+    """One connection; `_expires` is the deadline for what its client is sending."""
 
     limits: ClassVar[ConnectionLimits]
     addresses: ClassVar[AddressCounts]
@@ -153,8 +153,8 @@ class HttpProtocol(HttpToolsProtocol):
             most = self.limits.per_address
             self._refuse(
                 RateLimited(
-                    f"There are {most} connections from your address already.",
-                    hint="Use fewer connections; one serves many requests, one after the other.",
+                    f"Your address already has {most} open connections, the maximum.",
+                    hint="Reuse connections: one can serve many requests in sequence.",
                     limit=most,
                     retry_after_seconds=RETRY_AFTER_SECONDS,
                 )
@@ -178,7 +178,7 @@ class HttpProtocol(HttpToolsProtocol):
                 self._refuse(self._too_large())
 
     def expire(self, now: float) -> None:
-        """Close the connection if its client is late."""
+        """Close the connection if its deadline has passed."""
         if now < self._expires:
             return
         if self.transport.is_closing():
@@ -194,14 +194,14 @@ class HttpProtocol(HttpToolsProtocol):
         log.info("client_too_slow", stage=self._stage.name.lower(), client=str(self.client))
         self._refuse(self._too_slow())
 
-    # what the parser calls
+    # callbacks of the HTTP parser
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self._await_head()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Fields behind a chunked body are dropped: who calls was read from those before it."""
+        """Trailers are dropped: authentication uses the headers only."""
         if self._stage is Stage.HEAD:
             super().on_header(name, value)
 
@@ -234,7 +234,7 @@ class HttpProtocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """What is no HTTP never reaches an application; its refusal carries the same headers."""
+        """Adds the security headers: a malformed request never reaches the application."""
         if self.transport.is_closing():
             return
         ordinary = self.server_state.default_headers
@@ -254,20 +254,20 @@ class HttpProtocol(HttpToolsProtocol):
     def _too_large(self) -> HeadersTooLarge:
         most = self.limits.header_bytes
         return HeadersTooLarge(
-            f"The headers are too large; at most {most:,} bytes are taken.", limit=most
+            f"The headers are too large; the limit is {most:,} bytes.", limit=most
         )
 
     def _too_slow(self) -> RequestTimeout:
         if self._stage is Stage.BODY:
             return RequestTimeout(
-                "The body came too slowly.",
+                "The body arrived too slowly.",
                 hint=f"Send at least {self.limits.bytes_per_second:,} bytes a second.",
             )
         seconds = self.limits.header_seconds
-        return RequestTimeout(f"The request's head was not complete after {seconds:g} seconds.")
+        return RequestTimeout(f"The request headers were incomplete after {seconds:g} seconds.")
 
     def _refuse(self, error: PenstockError) -> None:
-        """Answer for the application, unless it began to, and close the connection."""
+        """Send the error, unless the application has begun to respond, and close the connection."""
         began = getattr(self.cycle, "response_started", False)
         if not began or self.cycle.response_complete:
             self.transport.write(_answer(error, self.scheme or "http"))
@@ -295,7 +295,7 @@ def _answer(error: PenstockError, scheme: str) -> bytes:
 
 
 def limited_protocol(chosen: ConnectionLimits) -> type[HttpProtocol]:
-    """The protocol of one server: its connections count together."""
+    """A protocol class for one server, with its own connection counts."""
 
     class LimitedHttpProtocol(HttpProtocol):
         limits = chosen
@@ -305,7 +305,7 @@ def limited_protocol(chosen: ConnectionLimits) -> type[HttpProtocol]:
 
 
 class HttpServer(uvicorn.Server):
-    """Without signal handlers of its own: they are the process's, and a test has none."""
+    """uvicorn without its own signal handlers: the process installs them, and tests need none."""
 
     def __init__(
         self,
@@ -324,7 +324,7 @@ class HttpServer(uvicorn.Server):
                 log_config=None,
                 access_log=False,
                 server_header=False,
-                # Callers would choose their own address; `client_address` asks who vouches for it.
+                # Otherwise callers could forge their address; see `client_address`.
                 proxy_headers=False,
                 timeout_keep_alive=KEEP_ALIVE_SECONDS,
                 timeout_graceful_shutdown=grace_seconds,

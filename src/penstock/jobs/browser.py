@@ -1,4 +1,4 @@
-"""Looking at jobs, queues and workers. Reads only, over connections whose plans are not pinned."""
+"""Reads jobs, queues and workers for people, over connections whose plans are not pinned."""
 
 from __future__ import annotations
 
@@ -108,11 +108,11 @@ class Browser:
         self._estimates = Estimates()
 
     async def jobs(
-        self, wanted: Filter, *, offset: int = 0, limit: int = 50, ascending: bool = False
+        self, filters: Filter, *, offset: int = 0, limit: int = 50, ascending: bool = False
     ) -> tuple[list[Json], Count]:
         """One page as it is sent (without payloads and results), and how many fit in all."""
-        jobs = _ALL if wanted.status is None else _LISTS[wanted.status]
-        fields: dict[str, object] = {name: getattr(wanted, name) for name in _FILTERED}
+        jobs = _ALL if filters.status is None else _LISTS[filters.status]
+        fields: dict[str, object] = {name: getattr(filters, name) for name in _FILTERED}
         statement = jobs.page.ascending() if ascending else jobs.page
         page, total = await self._page(
             statement,
@@ -125,10 +125,12 @@ class Browser:
         return [row_mapping.job_summary(row) for row in page], total
 
     async def live_with(self, fragment: Json, *, limit: int = 20) -> tuple[list[int], int]:
-        """The first jobs that are not over and have this in their payload, and how many there are."""
+        """The first jobs that are not over and have this in their payload, and how many there
+        are.
+        """
         text = orjson.dumps(fragment).decode()
-        found = await self._db.fetch(SQL.live_with, fragment=text, limit=limit)
-        return [r["job_id"] for r in found], found[0]["total"] if found else 0
+        rows = await self._db.fetch(SQL.live_with, fragment=text, limit=limit)
+        return [r["job_id"] for r in rows], rows[0]["total"] if rows else 0
 
     async def queues(self) -> list[QueueView]:
         with _in_time():
@@ -149,9 +151,9 @@ class Browser:
         """One page, and how many entries there are in all."""
         listing = SQL.audit_list.ascending() if ascending else SQL.audit_list
         fields: dict[str, object] = {"subject": subject}
-        found, total = await self._page(listing, fields, SQL.audit_count, fields, offset, limit)
+        rows, total = await self._page(listing, fields, SQL.audit_count, fields, offset, limit)
         return [
-            AuditEntry(**(dict(r) | {"detail": orjson.loads(r["detail"])})) for r in found
+            AuditEntry(**(dict(r) | {"detail": orjson.loads(r["detail"])})) for r in rows
         ], total
 
     async def _page(

@@ -74,7 +74,9 @@ class JobStore(Protocol):
         wait: float = 0,
         session: UUID | None = None,
     ) -> Exchanged:
-        """Finish and claim in one round trip; the endings are recorded before any waiting begins."""
+        """Finish and claim in one round trip; the endings are recorded before any waiting
+        begins.
+        """
         ...
 
     async def finish(self, endings: Sequence[Ending]) -> list[Verdict]: ...

@@ -35,7 +35,9 @@ class ControlPlaneClient(HttpJobStore):
         return self
 
     async def source(self, fence: Fence, side: str | None = None) -> dict[str, Any]:
-        """The credentials of the source of a job that we hold; raises Stopped if the job was lost."""
+        """The credentials of the source of a job that we hold; raises Stopped if the job was
+        lost.
+        """
         body = {"attempt_id": fence.attempt_id} | ({} if side is None else {"side": side})
         try:
             credentials: dict[str, Any] = await retrying(

@@ -1,5 +1,6 @@
-"""Intake: specs are checked, completed from the policy of their kind, and added in as few
-statements as they allow."""
+"""Enqueues jobs: checks each spec, completes it from the policy of its kind and inserts all in
+as few statements as possible.
+"""
 
 from __future__ import annotations
 
@@ -68,8 +69,8 @@ class Enqueuer:
     ) -> list[Enqueued]:
         """Insert the specs, all or none, into the caller's transaction.
 
-        Everybody waits for lock keys first, for live rows second, for groups third and for unique
-        keys last, each kind in its order: nobody waits in a circle.
+        Lock keys are locked first, live rows second, groups third and unique keys last, each in its
+        own order; that rules out deadlocks.
         """
         rows = sorted(
             self._rows(specs, self._max_payload_bytes * (OWN_SIZE if force else 1)),
@@ -95,10 +96,10 @@ class Enqueuer:
         ring: Callable[[str, int], None],
         audited: bool = False,
     ) -> list[Enqueued] | None:
-        """Insert the specs in one statement, alone or with others like them; None when they need
-        more than one.
+        """Insert the specs in one statement, alone or batched with similar ones; None when they
+        need more than one.
 
-        `audited`: with a line in the audit log for each, by its author.
+        `audited` adds an entry to the audit log for each, under its author.
         """
         rows = self._rows(specs, self._max_payload_bytes)
         shared = rows[0].shared
@@ -120,7 +121,7 @@ class Enqueuer:
         return [Enqueued(job_id=job_id, created=True) for job_id in job_ids]
 
     def check(self, spec: JobSpec) -> None:
-        """Say now what is wrong with a spec that will be enqueued later."""
+        """Raise now for a spec that will be enqueued later."""
         self._rows([spec], self._max_payload_bytes)
 
     def _rows(self, specs: Sequence[JobSpec], limit: int) -> list[_Row]:
@@ -181,7 +182,7 @@ class Enqueuer:
         }
 
     async def _take_locks(self, tx: Tx, rows: Sequence[_Row]) -> dict[str, asyncpg.Record]:
-        """Wait until nobody else can take the lock keys of the rows; who holds them."""
+        """Lock the lock keys of the rows against other enqueues; returns the present holders."""
         lock_keys = [r.lock_key for r in rows if r.lock_key is not None]
         if not lock_keys:
             return {}
@@ -299,7 +300,7 @@ class Enqueuer:
 
 
 def _unique_order(row: _Row) -> str:
-    """Whoever adds several unique keys adds them in this order, so that nobody waits in a circle."""
+    """Unique keys are inserted in this order by every transaction, which rules out deadlocks."""
     return row.unique_key or ""
 
 

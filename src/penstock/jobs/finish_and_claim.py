@@ -1,13 +1,13 @@
-"""Exchange: a batch of ends and the next batch of claims, in one statement and so in one commit.
+"""Ends a batch of jobs and claims the next batch, in one statement and so in one commit.
 
 Most of a job engine's cost is commits, and a worker that ends jobs wants the next ones anyway.
 Three things make the claim cheap at any depth: an index that holds ready rows only; a low-water
-mark per queue, below which this process has seen no ready row (it skips what a long transaction
-keeps from being vacuumed, and a full look once a second makes sure that it hides nothing); and
-promotion of due rows apart from the claim.
+mark per queue, below which this process has seen no ready row (it skips dead rows that a long
+transaction keeps from being vacuumed, and a full look once a second makes sure that it hides
+nothing); and promotion of due rows apart from the claim.
 
-Claims come last in a transaction: whoever holds claimed rows waits for nothing any more. Where the
-ends move gates or spawn jobs, which may wait for others, the claim is a statement of its own after
+Claims come last in a transaction, so that a holder of claimed rows waits for nothing. Where the
+ends move gates or spawn jobs, which may wait for locks, the claim is a statement of its own after
 them.
 """
 
@@ -62,7 +62,7 @@ Held = TypeVar("Held", bound=AttemptEnd)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claimer:
-    """Who claims: the name for people, and the process, where it registered."""
+    """The worker that claims, and the session that it registered."""
 
     worker: str
     session: UUID | None
@@ -99,7 +99,7 @@ class FinishAndClaim:
     def __init__(
         self,
         db: Db,
-        bell: Notifier,
+        notifier: Notifier,
         gates: Gates,
         metrics: KernelMetrics,
         *,
@@ -107,8 +107,8 @@ class FinishAndClaim:
         on_stale: Callable[[Fence, str], None],
     ) -> None:
         self._db = db
-        self._bell = bell
-        self.watch = QueueWatch(db, bell, metrics.background)
+        self._notifier = notifier
+        self.watch = QueueWatch(db, notifier, metrics.background)
         self._gates = gates
         self._metrics = metrics
         self._max_bytes = max_bytes
@@ -116,8 +116,8 @@ class FinishAndClaim:
         self._marks: dict[str, int] = {}
         self._full_look_at: dict[str, float] = {}
         self._promote_at = 0.0
-        self._listeners = Waiters(bell)
-        bell.on_ring(self._lower_mark)
+        self._listeners = Waiters(notifier)
+        notifier.on_notification(self._lower_mark)
 
     async def run(
         self,
@@ -131,7 +131,7 @@ class FinishAndClaim:
         session: UUID | None = None,
     ) -> tuple[list[Verdict], list[Claimed]]:
         claimer = Claimer(worker=worker, session=session)
-        heard = self._bell.heard(queues)
+        heard = self._notifier.heard(queues)
         if wait and not endings and self.watch.all_empty(queues):
             return [], await self._wait_and_claim(claimer, queues, limit, wait, line, heard, polled)
         if limit and time.monotonic() >= self._promote_at:
@@ -156,19 +156,19 @@ class FinishAndClaim:
         heard: int,
         polled: bool | None,
     ) -> list[Claimed]:
-        """`heard` is what had been heard of the bell before a look that found nothing."""
+        """`heard` is the number of notifications seen before a look that returned nothing."""
         until = time.monotonic() + wait
-        rung = self._bell.wait if polled is None else self._listeners.wait
+        rung = self._notifier.wait if polled is None else self._listeners.wait
         with self.watch.awaiting(queues):
             while (left := until - time.monotonic()) > 0 and await rung(
                 queues, left, heard=heard, line=line
             ):
                 if line is not None and line.dead:
-                    self._bell.pass_on(queues)
+                    self._notifier.pass_on(queues)
                     break
-                heard = self._bell.heard(queues)
+                heard = self._notifier.heard(queues)
                 if claimed := await self._look(claimer, queues, limit, polled):
-                    self._bell.pass_on(queues)
+                    self._notifier.pass_on(queues)
                     return claimed
         return []
 
@@ -291,8 +291,9 @@ class FinishAndClaim:
         )
 
     async def _left_behind(self, tx: Tx, endings: Sequence[Ending]) -> list[asyncpg.Record]:
-        """What attempts that are cut short now had written down about their work elsewhere; it goes
-        with their end."""
+        """The external work that interrupted attempts had recorded; it is written with their
+        end.
+        """
         cut = [
             e.fence
             for e in endings
@@ -313,8 +314,7 @@ class FinishAndClaim:
         )
 
     async def _hold(self, tx: Tx, endings: Sequence[Ending]) -> None:
-        """Wait for all lock keys and live rows at once, where they are written in several
-        statements."""
+        """Lock all lock keys and live rows at once, where several statements will write them."""
         lock_keys = [s.lock_key for s in _spawned(endings) if s.lock_key is not None]
         if lock_keys:
             await tx.fetch(SQL.lock_keys, lock_keys=lock_keys)
@@ -396,8 +396,9 @@ def fences_of(records: Iterable[asyncpg.Record]) -> set[Fence]:
 
 
 def in_lock_order(items: Iterable[Held]) -> list[Held]:
-    """By job: whoever waits for live rows takes them in this order, so that nobody waits in a
-    circle."""
+    """Endings by job id: live rows are locked in this order everywhere, which rules out
+    deadlocks.
+    """
     return sorted(items, key=lambda item: item.fence.job_id)
 
 
@@ -414,7 +415,7 @@ def _spawned(endings: Iterable[Ending]) -> list[JobSpec]:
 
 
 def _answer(verdicts: dict[Fence, Verdict], fence: Fence) -> Verdict:
-    """The verdict; whoever asks for the same attempt again in one batch repeats it."""
+    """The verdict; a second ending of the same attempt in one batch gets the same one."""
     verdict = verdicts[fence]
     if verdict.accepted:
         verdicts[fence] = Verdict.REPEATED

@@ -1,12 +1,12 @@
-"""Gates: what follows when the last job of a group is over, exactly once and in the transaction
-that ended it.
+"""Gates: what runs when the last job of a group is over, exactly once and in the transaction that
+ended it.
 
 A gate counts nothing. A finisher deletes its live row, then locks the group's row, then asks in a
 fresh statement whether any live member is left. Finishers of one group queue up at that lock, so
-the last one sees an empty group and fires; a job that ends twice has no second row to delete.
-Everybody waits for lock keys first, live rows second and group rows third, each kind in its order;
-whoever holds a group's row skips live rows and waits a moment at most for a lock key, and a handler
-takes none: nobody can deadlock.
+the last one sees an empty group and fires; a job that ends twice has no second row to delete. Locks
+are taken in one order, lock keys first, live rows second and group rows third; a transaction that
+holds a group's row skips live rows, waits only briefly for a lock key, and its handler takes none.
+So there are no deadlocks.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ log = logging.get(__name__)
 GATE_PAUSE = 10.0
 """Seconds until a gate whose handler failed is fired again."""
 GATE_LOCK_MS = 200
-"""How long a gate waits for the lock keys of the jobs that it opens; then it is fired again later."""
+"""How long a gate waits for the lock keys of the jobs that it opens; then it is fired again later.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +51,9 @@ class Fired:
 
 
 class GateHandler(Protocol):
-    """Runs in the transaction that fires the gate; what it writes commits with the last job's end."""
+    """Runs in the transaction that fires the gate; what it writes commits with the last job's
+    end.
+    """
 
     async def __call__(self, tx: Tx, fired: Fired) -> None: ...
 
@@ -58,11 +61,11 @@ class GateHandler(Protocol):
 class Gates:
     def __init__(
         self,
-        intake: Enqueuer,
+        enqueuer: Enqueuer,
         ring: Callable[[str, int], None],
         handlers: Mapping[str, GateHandler] | None = None,
     ) -> None:
-        self._intake = intake
+        self._enqueuer = enqueuer
         self._ring = ring
         self._handlers = dict(handlers or {})
 
@@ -76,8 +79,9 @@ class Gates:
     async def settle(
         self, tx: Tx, ended: Sequence[asyncpg.Record], spawned: Sequence[JobSpec] = ()
     ) -> int:
-        """Enqueue what the jobs that ended just now have spawned, and move their gates; returns how
-        many fired."""
+        """Enqueue what the jobs that just ended have spawned, and advance their gates; returns
+        how many fired.
+        """
         await self.clean_up(tx, ended)
         group_ids = sorted({r["group_id"] for r in ended if r["group_id"] is not None})
         joined = {s.group_id for s in spawned if s.group_id is not None}
@@ -85,7 +89,7 @@ class Gates:
             locked = await tx.fetch(SQL.group_lock, group_ids=sorted(joined.union(group_ids)))
             spawned = _joining(spawned, {r["group_id"] for r in locked if r["open"]})
         if spawned:
-            await self._intake.add(tx, spawned, force=True, ring=self._ring)
+            await self._enqueuer.add(tx, spawned, force=True, ring=self._ring)
         for row in ended:
             if row["group_id"] is not None and row["status"] != Status.SUCCEEDED:
                 cause = {
@@ -106,7 +110,7 @@ class Gates:
     async def cancel_members(
         self, tx: Tx, group_ids: Sequence[int], *, running: bool = False
     ) -> None:
-        """Cancel the members of failing groups; those of groups that go well are left alone."""
+        """Cancel the waiting members of failing groups; other groups are left alone."""
         error = orjson.dumps(
             {"code": "GROUP_FAILED", "message": "Another job of its group failed."}
         ).decode()
@@ -131,8 +135,9 @@ class Gates:
             return False
 
     async def clean_up(self, tx: Tx, gone: Sequence[asyncpg.Record]) -> None:
-        """Parked work that ended without its worker left something running elsewhere: send somebody
-        to stop it."""
+        """Enqueue the cleanup jobs of parked work that ended without its worker, such as a query
+        that still runs elsewhere.
+        """
         orphaned = [
             r
             for r in gone
@@ -154,13 +159,15 @@ class Gates:
             and self._knows(r["cleanup_kind"])
         ]
         if specs:
-            await self._intake.add(tx, specs, force=True, ring=self._ring)
+            await self._enqueuer.add(tx, specs, force=True, ring=self._ring)
 
     def _knows(self, kind: str) -> bool:
-        """A kind that another release had must not keep a job from ending."""
-        if kind not in self._intake.kinds:
+        """Whether the kind is known here; one that only another release knows must not keep a
+        job from ending.
+        """
+        if kind not in self._enqueuer.kinds:
             log.warning("clean_up_unknown", kind=kind)
-        return kind in self._intake.kinds
+        return kind in self._enqueuer.kinds
 
     async def _open(self, tx: Tx, row: asyncpg.Record) -> None:
         succeeded = row["status"] == Status.SUCCEEDED
@@ -171,7 +178,7 @@ class Gates:
         if any(spec.lock_key for spec in specs):
             await tx.fetch(SQL.lock_timeout, milliseconds=GATE_LOCK_MS)
         if specs:
-            await self._intake.add(tx, specs, force=True, ring=self._ring)
+            await self._enqueuer.add(tx, specs, force=True, ring=self._ring)
         if any(spec.lock_key for spec in specs):
             await tx.fetch(SQL.lock_timeout, milliseconds=0)
         log.info(
@@ -193,9 +200,10 @@ class Gates:
 
 
 def _joining(spawned: Sequence[JobSpec], open_ids: set[int]) -> list[JobSpec]:
-    """What a group that is failing or over would only cancel is not begun; the end that spawned it
-    stands."""
-    kept = [s for s in spawned if s.group_id is None or s.group_id in open_ids]
-    if len(kept) < len(spawned):
-        log.info("spawn_dropped", jobs=len(spawned) - len(kept))
-    return kept
+    """Spawned jobs without those that a failing or finished group would only cancel; the end
+    that spawned them stands.
+    """
+    joining = [s for s in spawned if s.group_id is None or s.group_id in open_ids]
+    if len(joining) < len(spawned):
+        log.info("spawn_dropped", jobs=len(spawned) - len(joining))
+    return joining

@@ -68,7 +68,9 @@ class JobContext(Protocol):
     def log(self) -> FilteringBoundLogger: ...
 
     def check(self) -> None:
-        """Raise `Stopped` when the attempt must stop: cancelled, lost, out of time, or a shutdown."""
+        """Raise `Stopped` when the attempt must stop: cancelled, lost, out of time, or a
+        shutdown.
+        """
         ...
 
     def progress(

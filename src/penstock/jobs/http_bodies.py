@@ -1,8 +1,7 @@
-"""What the control plane hears over HTTP, checked field by field; `value()` gives the kernel's own
-words for it.
+"""Request bodies of the jobs API, validated field by field; `value()` gives the kernel's value.
 
-The kernel checks what it is told in any case. The bounds here are for the caller, who gets the name
-of the field, and for the description of the API, which is made from these classes.
+The kernel checks its input in any case. The bounds here are for callers, who get the name of the
+field, and for the OpenAPI description, which is made from these classes.
 """
 
 from __future__ import annotations
@@ -36,8 +35,9 @@ class Body(BaseModel):
 
 
 class JobBody(Body):
-    """A job to be done. What is left out is taken from the policy of its kind; spans are in
-    seconds."""
+    """A job to be done. Omitted fields are taken from the policy of its kind; durations are in
+    seconds.
+    """
 
     kind: Annotated[Name, Field(examples=["probe"])]
     payload: Annotated[
@@ -58,10 +58,10 @@ class JobBody(Body):
     unique_key: Annotated[Key, Field(description="A second job with it is not made.")] | None = None
 
     def value(self) -> model.JobSpec:
-        given: dict[str, Any] = self.model_dump(exclude_none=True, exclude={"payload"})
-        for name in given.keys() & {"run_in", "deadline_in", "timeout"}:
-            given[name] = timedelta(seconds=given[name])
-        return model.JobSpec(**given, payload=self.payload)
+        fields: dict[str, Any] = self.model_dump(exclude_none=True, exclude={"payload"})
+        for name in fields.keys() & {"run_in", "deadline_in", "timeout"}:
+            fields[name] = timedelta(seconds=fields[name])
+        return model.JobSpec(**fields, payload=self.payload)
 
 
 class SpecBody(JobBody):

@@ -233,9 +233,11 @@ def _error(answer: httpx2.Response) -> PenstockError:
 
 
 def _stranger(answer: httpx2.Response) -> PenstockError:
-    said = f"{answer.url} answered {answer.status_code}, and not in the words of a control plane."
+    message = (
+        f"{answer.url} answered {answer.status_code}, and not in the words of a control plane."
+    )
     return (
-        Unavailable(said)
+        Unavailable(message)
         if answer.is_server_error
-        else Internal(said, hint="Is PENSTOCK_URL right?")
+        else Internal(message, hint="Is PENSTOCK_URL right?")
     )

@@ -83,9 +83,9 @@ class Kinds:
         try:
             return self._policies[name]
         except KeyError:
-            known = ", ".join(sorted(self._policies)) or "none"
+            names = ", ".join(sorted(self._policies)) or "none"
             raise InvalidInput(
-                f"There is no job kind {name[:80]!r}.", hint=f"Known kinds: {known}."
+                f"There is no job kind {name[:80]!r}.", hint=f"Known kinds: {names}."
             ) from None
 
     def get(self, name: str) -> KindPolicy | None:

@@ -98,9 +98,9 @@ class KernelMetrics:
         """Ready jobs, as the last look at the queues found them."""
         return self._depths.get(queue, 0)
 
-    def queues(self, found: Iterable[QueueView]) -> None:
+    def queues(self, queue_views: Iterable[QueueView]) -> None:
         """Set the gauges from a look at the queues; one that is empty now goes back to zero."""
-        views = {view.queue: view for view in found}
+        views = {view.queue: view for view in queue_views}
         self._queues.update(views)
         for queue in self._queues:
             view = views.get(queue)

@@ -1,4 +1,4 @@
-"""The words of the kernel, as values."""
+"""The values of the kernel: jobs, fences, endings, verdicts and views."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Status(enum.IntEnum):
 
     @property
     def word(self) -> str:
-        """What people see: a scheduled job is a queued one whose time has not come."""
+        """The status as people see it: a scheduled job is a queued one that is not due yet."""
         return "queued" if self in (Status.READY, Status.SCHEDULED) else self.name.lower()
 
 
@@ -54,9 +54,9 @@ class Fence(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class JobSpec:
-    """A job to be done. What is None is taken from the policy of its kind.
+    """A job to be done. Fields that are None are taken from the policy of its kind.
 
-    Nobody changes one; it is not frozen because that would triple the time it takes to make one.
+    Treated as immutable; not frozen, because that would triple the cost of construction.
     """
 
     kind: str
@@ -100,7 +100,7 @@ class GroupSpec:
 
 
 class Claimed(NamedTuple):
-    """One attempt: a job in the hands of one worker, with the fence that it must show."""
+    """One attempt: a job claimed by one worker, with the fence that its writes must show."""
 
     fence: Fence
     queue: str
@@ -211,8 +211,7 @@ class ProgressUpdate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registration:
-    """A process that starts to work under a name; `session` is drawn once a process and tells it
-    from any other."""
+    """A process that starts work under a worker's name; `session` is a random id of the process."""
 
     worker: str
     session: UUID
@@ -223,7 +222,7 @@ class Registration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registered:
-    """What the process before it under the same name left running: taken off it at once.
+    """What an earlier process of the same name left running, all of it taken over at once.
 
     `requeued` of its attempts go back to the queue, `failed` had no attempt left. With `shared`,
     two live processes have used the name lately, and nothing was taken over.
@@ -236,7 +235,7 @@ class Registered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beat:
-    """A worker's heartbeat: who it is, and every attempt it holds."""
+    """A worker's heartbeat: its name, its session and every attempt that it holds."""
 
     worker: str
     session: UUID
@@ -269,7 +268,7 @@ class Cancelled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reaped:
-    """`kinds` says of what kind the requeued jobs are."""
+    """The result of a reaper's pass; `kinds` are the kinds of the requeued jobs."""
 
     requeued: int = 0
     failed: int = 0

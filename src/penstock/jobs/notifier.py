@@ -1,13 +1,12 @@
-"""The bell: who waits for work is woken in milliseconds, and nobody pays for it in an enqueuing
-transaction.
+"""Wakes waiting claimers within milliseconds, at no cost to the enqueuing transaction.
 
 A NOTIFY inside a transaction makes commits queue up behind each other, so a queue that got work is
-noted after the commit and announced by a side connection, at most once per debounce. Each
+noted after the commit and announced on a side connection, at most once per debounce interval. Each
 announcement carries the lowest order key that became ready, which lets claimers keep their
-low-water marks. One waiter is woken at a time; one that finds work passes the baton on, so a
-hundred idle workers do not stampede over one job. Who is about to wait says what they had heard
-before they looked, so a ring between the look and the wait is not missed. A lost bell costs a poll,
-never a job.
+low-water marks. One waiter is woken at a time, and one that finds work wakes the next, so a hundred
+idle workers do not stampede over one job. A claimer passes the count of notifications that it had
+seen before its look, so one that arrives between the look and the wait is not missed. A lost
+notification costs a poll, never a job.
 """
 
 from __future__ import annotations
@@ -32,8 +31,9 @@ log = logging.get(__name__)
 
 
 class Line:
-    """The line to one who waits. Once it is hung up the waiting ends, and no claim is begun for
-    them."""
+    """A handle on one waiting claimer. Closing it ends the wait, and no claim begins for it
+    afterwards.
+    """
 
     def __init__(self) -> None:
         self.dead = False
@@ -68,10 +68,10 @@ class Notifier:
 
     @property
     def waiting(self) -> int:
-        """How many wait for it in this process."""
+        """How many claimers of this process wait."""
         return len(self._waiters)
 
-    def on_ring(self, hear: Callable[[str, int], None]) -> None:
+    def on_notification(self, hear: Callable[[str, int], None]) -> None:
         self._hearers.append(hear)
 
     def start(self) -> None:
@@ -85,24 +85,29 @@ class Notifier:
             waiter.cancel()
 
     def ring(self, queue: str, order_key: int) -> None:
-        """Work became ready; called after its commit."""
+        """Announce that work became ready; called after its commit."""
         self.wake(queue, order_key)
         self._pending[queue] = min(order_key, self._pending.get(queue, order_key))
         self._ringing.set()
 
     def heard(self, queues: Iterable[str]) -> int:
-        """How often the bell rang for these queues; to be asked before a look, and given to `wait`
-        after it."""
+        """The number of notifications for these queues; read it before a look, and pass it to
+        `wait` after one.
+        """
         return sum(self._rings.get(queue, 0) for queue in queues)
 
     def version(self, name: str) -> int | None:
-        """How often it rang for this name; None while nobody listens, and rings may be missed."""
+        """The number of notifications for this name; None while the listener is lost and some
+        may be missed.
+        """
         return self.heard((name,)) if self.listening.is_set() else None
 
     async def wait(
         self, queues: Sequence[str], timeout: float, *, heard: int, line: Line | None = None
     ) -> bool:
-        """Until one of the queues is rung for, the line is hung up, or (False) the time is up."""
+        """Wait until one of the queues is announced or the handle is closed; False when the time
+        is up.
+        """
         if self.heard(queues) != heard:
             return True
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -124,8 +129,8 @@ class Notifier:
     def pass_on(self, queues: Iterable[str]) -> None:
         """Wake the next waiter of any of the queues.
 
-        Whoever is done leaves the list here: of thousands who are hung up on at once each passes
-        the baton on, and would look through all the others.
+        A waiter that is done is removed here: when thousands are closed at once, each wakes the
+        next and would otherwise look through all the others.
         """
         rung = frozenset(queues)
         done = []
@@ -139,15 +144,16 @@ class Notifier:
             del self._waiters[waiter]
 
     def wake(self, queue: str, order_key: int) -> None:
-        """Work is ready; tell those who wait in this process."""
+        """Wake the waiters of this process: work is ready."""
         self._rings[queue] = self._rings.get(queue, 0) + 1
         for hear in self._hearers:
             hear(queue, order_key)
         self.pass_on((queue,))
 
     async def _announce(self) -> None:
-        """At once after a silence; whatever rings within the debounce goes together with the next
-        announcement."""
+        """Announce at once after a silence; what follows within the debounce interval goes with
+        the next announcement.
+        """
         while True:
             await self._ringing.wait()
             self._ringing.clear()
@@ -161,7 +167,7 @@ class Notifier:
             await asyncio.sleep(self._debounce)
 
     async def _listen(self) -> None:
-        """Until the connection is lost; while nobody listens, claims poll."""
+        """Listen until the connection is lost; while there is no listener, claims poll."""
         async with self._db.lasting_connection() as connection:
             gone = asyncio.Event()
             connection.add_termination_listener(_setter(gone))

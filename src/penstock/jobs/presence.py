@@ -1,12 +1,11 @@
-"""Workers that wait for jobs are there: one statement says so for all of a process, a few times a
-minute.
+"""Heartbeats of waiting workers: one statement for all of a process, a few times a minute.
 
 A worker that runs nothing has no lease to renew, and its long poll says as much as a heartbeat
 would. So it hardly beats while it waits, and thousands of idle workers cost a control plane next to
 nothing.
 
-Whose session is over while it waits (another process registered the name) is answered with nothing.
-If its process is alive it asks why, with a heartbeat; only that proves that it is.
+A waiting worker whose session is over (another process registered its name) gets an empty answer.
+If its process is alive it sends a heartbeat, which alone proves that it is.
 """
 
 from __future__ import annotations
@@ -62,17 +61,19 @@ class Presence:
             del self._waiting[line]
 
     async def run_once(self) -> int:
-        """How many of those who wait were told to look."""
+        """Write the heartbeats; returns how many waiting workers were woken because their
+        session is over.
+        """
         waiting = dict(self._waiting)
         if not waiting:
             return 0
         rows = await self._db.fetch(
             SQL.workers_waiting,
-            names=[each.worker for each in waiting.values()],
-            sessions=[each.session for each in waiting.values()],
+            names=[worker.worker for worker in waiting.values()],
+            sessions=[worker.session for worker in waiting.values()],
         )
         over = {row["session"] for row in rows}
-        lines = [line for line, each in waiting.items() if each.session in over]
+        lines = [line for line, worker in waiting.items() if worker.session in over]
         for line in lines:
             line.hang_up()
         return len(lines)

@@ -1,10 +1,10 @@
-"""One look at the queues on behalf of everybody in this process who waits for work.
+"""One poll of the queues on behalf of every claimer of this process that waits.
 
-Whoever waits is woken by the bell. What rings no bell (a job that comes due, a notification that
-was lost, a claimer that died between its look and its commit) is seen here: every two seconds, or
-when the next job is due, one query asks for all queues that are waited for. So a thousand who wait
-cost no more than one. A queue that was seen empty, and has not been rung for since, needs no first
-look either.
+Claimers are woken by notifications. What sends none (a job that comes due, a lost notification, a
+claimer that died between its look and its commit) is seen here: every two seconds, or when the next
+job is due, one query covers all queues that are waited for. So a thousand waiting claimers cost no
+more than one. A queue that was seen empty, and has not been announced since, needs no first look
+either.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ PROMOTE_BATCH = 1000
 
 
 class QueueWatch:
-    def __init__(self, db: Db, bell: Notifier, health: BackgroundHealth) -> None:
+    def __init__(self, db: Db, notifier: Notifier, health: BackgroundHealth) -> None:
         self._db = db
-        self._bell = bell
+        self._notifier = notifier
         self._awaited: Counter[str] = Counter()
         self._somebody_waits = asyncio.Event()
         self._empty: dict[str, int] = {}
@@ -62,15 +62,15 @@ class QueueWatch:
         fresh = time.monotonic() - self._looked_at < 2 * LOOK_SECONDS
         return (
             fresh
-            and self._bell.listening.is_set()
-            and all(self._empty.get(queue) == self._bell.heard((queue,)) for queue in queues)
+            and self._notifier.listening.is_set()
+            and all(self._empty.get(queue) == self._notifier.heard((queue,)) for queue in queues)
         )
 
     async def promote(self) -> bool:
-        """Make ready what is due, and ring for it."""
+        """Make due jobs ready, and announce them."""
         ready = await self._db.fetch(SQL.promote, limit=PROMOTE_BATCH)
         for row in ready:
-            self._bell.ring(row["queue"], row["order_key"])
+            self._notifier.ring(row["queue"], row["order_key"])
         return bool(ready)
 
     async def _run(self) -> None:
@@ -86,13 +86,13 @@ class QueueWatch:
         """In how many seconds the next job is due."""
         await self.promote()
         queues = list(self._awaited)
-        heard = {queue: self._bell.heard((queue,)) for queue in queues}
+        heard = {queue: self._notifier.heard((queue,)) for queue in queues}
         heads = {
             row["queue"]: row["order_key"] for row in await self._db.fetch(SQL.heads, queues=queues)
         }
         self._empty = {queue: heard[queue] for queue in queues if queue not in heads}
         self._looked_at = time.monotonic()
         for queue, order_key in heads.items():
-            self._bell.wake(queue, order_key)
+            self._notifier.wake(queue, order_key)
         due_in = await self._db.value(SQL.next_due)
         return LOOK_SECONDS if due_in is None else float(due_in)

@@ -53,7 +53,9 @@ class Retention(Loop[Forgotten]):
         return Forgotten(jobs=jobs, partitions=partitions)
 
     async def _drop_partitions(self) -> int:
-        """Only empty ones: a job that outlived its month is still in `job` and keeps its outcome."""
+        """Only empty ones: a job that outlived its month is still in `job` and keeps its
+        outcome.
+        """
         dropped = 0
         for row in await self._db.fetch(SQL.old_partitions, days=self._days):
             table = f'penstock."{row["name"]}"'

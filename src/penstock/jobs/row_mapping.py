@@ -1,4 +1,4 @@
-"""Rows to values and back."""
+"""Maps database rows to the kernel's values, and values to parameters."""
 
 from __future__ import annotations
 
@@ -139,8 +139,7 @@ def spec_from_json(value: Json) -> JobSpec:
 
 
 def spec_again(row: asyncpg.Record, actor: str) -> JobSpec:
-    """The same work as a new job. Its group is over and its unique key is taken: it stands alone,
-    made once."""
+    """The same work as a new job, without its group and unique key, which are taken."""
     deadline = row["deadline_at"]
     return JobSpec(
         kind=row["kind"],

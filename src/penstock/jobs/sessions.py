@@ -1,14 +1,14 @@
 """Sessions: which process is the current one of a worker's name.
 
 A process registers once, before its first claim. Whatever an earlier process of that name still
-runs is taken off it in the same transaction, fence and all, so a worker that was killed and is
-started again does not wait for its own leases.
+runs is taken over in the same transaction, fence and all, so a worker that was killed and restarted
+does not wait for its own leases.
 
-Two live processes that share a name by mistake cannot take each other's work in turns. A session
-is superseded only by the registration of a later one, never by a heartbeat or a claim, and one that
-was superseded cannot register again. If it is alive after all, it hears of it with its next
-heartbeat, which says what it lost, and works on; from then on the name is known to be shared, and
-whoever registers it next takes nothing over until it has not been shared for a while.
+Two live processes that share a name by mistake cannot take each other's work in turns. A session is
+superseded only by the registration of a later one, never by a heartbeat or a claim, and one that
+was superseded cannot register again. If it is alive after all, its next heartbeat is answered with
+what it lost, and it works on; from then on the name is known to be shared, and a later registration
+takes nothing over until it has not been shared for a while.
 """
 
 from __future__ import annotations
@@ -111,8 +111,9 @@ class Sessions:
         await self._db.changed(SQL.session_alive, session=beat.session)
 
     async def farewell(self, worker: str, session: UUID) -> None:
-        """The session before the list of workers, as a registration takes them: nobody waits in a
-        circle."""
+        """End a session. The session is locked before the list of workers, as registration does,
+        which rules out deadlocks.
+        """
         async with self._db.transaction() as tx:
             await tx.changed(SQL.session_end, session=session)
             await tx.changed(SQL.farewell, name=worker, session=session)
@@ -142,7 +143,8 @@ def _check(registration: Registration) -> None:
 def _check_current(earlier: asyncpg.Record, worker: str) -> None:
     if earlier["worker"] != worker:
         raise InvalidInput(
-            f"This session registered as worker {earlier['worker']!r}; it cannot be {worker!r} as well."
+            f"This session registered as worker {earlier['worker']!r}; it cannot be {worker!r} as"
+            f" well."
         )
     if earlier["superseded_by"] is not None:
         raise Conflict(

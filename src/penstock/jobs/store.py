@@ -88,21 +88,21 @@ class PgJobStore:
         kinds: Kinds,
         *,
         max_payload_bytes: int = 1024 * 1024,
-        bell_debounce: float = 0.008,
+        notify_debounce: float = 0.008,
         metrics: KernelMetrics | None = None,
     ) -> None:
         self._db = db
         self._max_bytes = max_payload_bytes
         self.metrics = metrics or KernelMetrics()
         self.kinds = kinds
-        self.bell = Notifier(db, debounce=bell_debounce, health=self.metrics.background)
-        self._intake = Enqueuer(
+        self.notifier = Notifier(db, debounce=notify_debounce, health=self.metrics.background)
+        self._enqueuer = Enqueuer(
             kinds, max_payload_bytes=max_payload_bytes, on_refusal=self.metrics.lock_refused
         )
-        self.gates = Gates(self._intake, self.bell.ring)
+        self.gates = Gates(self._enqueuer, self.notifier.ring)
         self._exchange = FinishAndClaim(
             db,
-            self.bell,
+            self.notifier,
             self.gates,
             self.metrics,
             max_bytes=max_payload_bytes,
@@ -111,14 +111,14 @@ class PgJobStore:
         self._sessions = Sessions(db, self.gates, self.metrics, ring_for=self._ring_for)
 
     async def __aenter__(self) -> PgJobStore:
-        self.bell.start()
+        self.notifier.start()
         self._exchange.watch.start()
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._intake.finish()
+        await self._enqueuer.finish()
         await self._exchange.watch.stop()
-        await self.bell.stop()
+        await self.notifier.stop()
 
     # enqueue
 
@@ -127,15 +127,15 @@ class PgJobStore:
         if not specs:
             return []
         if tx is None and (
-            alone := await self._intake.add_alone(self._db, specs, ring=self.bell.ring)
+            alone := await self._enqueuer.add_alone(self._db, specs, ring=self.notifier.ring)
         ):
             return alone
         async with self._db.transaction(tx) as inner:
-            return await self._intake.add(inner, specs, force=False, ring=self.bell.ring)
+            return await self._enqueuer.add(inner, specs, force=False, ring=self.notifier.ring)
 
     def check(self, spec: JobSpec) -> None:
         """Say what is wrong with a spec without enqueuing it."""
-        self._intake.check(spec)
+        self._enqueuer.check(spec)
 
     async def open_group(
         self,
@@ -165,7 +165,7 @@ class PgJobStore:
                 deadline_in=group.deadline_in,
             )
             specs = [replace(spec, group_id=group_id) for spec in members]
-            added = await self._intake.add(inner, specs, force=force, ring=self.bell.ring)
+            added = await self._enqueuer.add(inner, specs, force=force, ring=self.notifier.ring)
             if not any(member.created for member in added):
                 await self.gates.fire(inner, [group_id])
             return group_id, added
@@ -247,35 +247,35 @@ class PgJobStore:
         check_batch(updates)
         latest = in_lock_order({u.fence: u for u in updates}.values())
         texts = [row_mapping.dump(u.progress, "progress", self._max_bytes) for u in latest]
-        found = await self._db.fetch(
+        rows = await self._db.fetch(
             SQL.progress, **columns(u.fence for u in latest), progress=texts
         )
-        return await self._written([u.fence for u in updates], found, "progress")
+        return await self._written([u.fence for u in updates], rows, "progress")
 
     async def park(self, parkings: Sequence[Parking]) -> list[bool]:
         check_batch(parkings)
         for parking in parkings:
             check_pause(parking.wake_in)
         ordered = in_lock_order(parkings)
-        found = await self._db.fetch(
+        rows = await self._db.fetch(
             SQL.park,
             **columns(p.fence for p in ordered),
             states=[row_mapping.dump(p.state, "state", self._max_bytes) for p in ordered],
             wake_ins=[p.wake_in for p in ordered],
             unhandled=[p.unhandled for p in ordered],
         )
-        self._ring_soon(found, {p.fence.job_id: p.wake_in for p in parkings})
-        return await self._written([p.fence for p in parkings], found, "parked")
+        self._ring_soon(rows, {p.fence.job_id: p.wake_in for p in parkings})
+        return await self._written([p.fence for p in parkings], rows, "parked")
 
     async def release(self, releases: Sequence[Release]) -> list[bool]:
         check_batch(releases)
         ordered = in_lock_order(releases)
         reasons = [check_text(r.reason, "reason") for r in ordered]
-        found = await self._db.fetch(
+        rows = await self._db.fetch(
             SQL.release, **columns(r.fence for r in ordered), reasons=reasons
         )
-        self._ring_for(found)
-        return await self._written([r.fence for r in releases], found, "released")
+        self._ring_for(rows)
+        return await self._written([r.fence for r in releases], rows, "released")
 
     def _ring_soon(self, parked: Sequence[asyncpg.Record], pauses: Mapping[JobId, float]) -> None:
         """Who waits for work looks every few seconds; what is due before that is rung for."""
@@ -283,19 +283,19 @@ class PgJobStore:
             if pauses[row["job_id"]] < LOOK_SECONDS:
                 loop = asyncio.get_running_loop()
                 loop.call_later(
-                    pauses[row["job_id"]], self.bell.ring, row["queue"], row["order_key"]
+                    pauses[row["job_id"]], self.notifier.ring, row["queue"], row["order_key"]
                 )
 
     def _ring_for(self, ready: Sequence[asyncpg.Record]) -> None:
         for row in ready:
-            self.bell.ring(row["queue"], row["order_key"])
+            self.notifier.ring(row["queue"], row["order_key"])
 
     async def _written(
-        self, fences: Sequence[Fence], found: Sequence[asyncpg.Record], how: str
+        self, fences: Sequence[Fence], rows: Sequence[asyncpg.Record], how: str
     ) -> list[bool]:
         """Which writes stand; one that changed nothing may be a repetition of our own, whose reply
         was lost."""
-        written = fences_of(found)
+        written = fences_of(rows)
         if missing := [fence for fence in fences if fence not in written]:
             written |= await already(self._db, missing, how)
         for fence in fences:
@@ -349,11 +349,13 @@ class PgJobStore:
         """Enqueue on a person's behalf, and write down who it was."""
         _check_who(actor)
         spec = replace(spec, created_by=actor)
-        alone = await self._intake.add_alone(self._db, [spec], ring=self.bell.ring, audited=True)
+        alone = await self._enqueuer.add_alone(
+            self._db, [spec], ring=self.notifier.ring, audited=True
+        )
         if alone is not None:
             return alone[0]
         async with self._db.transaction() as tx:
-            [added] = await self._intake.add(tx, [spec], force=False, ring=self.bell.ring)
+            [added] = await self._enqueuer.add(tx, [spec], force=False, ring=self.notifier.ring)
             if added.created:
                 await self.audit(
                     tx, actor, "job.enqueue", f"job:{added.job_id}", {"kind": spec.kind}
@@ -371,10 +373,11 @@ class PgJobStore:
             status = Status(row["status"])
             if status not in (Status.FAILED, Status.CANCELLED):
                 raise InvalidState(
-                    f"Job {job_id} is {status.word}; only what failed or was cancelled is done again."
+                    f"Job {job_id} is {status.word}; only what failed or was cancelled is done"
+                    f" again."
                 )
             spec = row_mapping.spec_again(row, actor)
-            [added] = await self._intake.add(tx, [spec], force=False, ring=self.bell.ring)
+            [added] = await self._enqueuer.add(tx, [spec], force=False, ring=self.notifier.ring)
             if added.created:
                 await self.audit(tx, actor, "job.retry", f"job:{job_id}", {"job_id": added.job_id})
         return added
@@ -387,9 +390,9 @@ class PgJobStore:
         heartbeats of the others.
         """
         async with self._db.transaction() as tx:
-            found = await tx.fetch(SQL.reap, limit=limit, vanished=vanished)
-            requeued = [r for r in found if r["status"] is None]
-            failed = [r for r in found if r["status"] is not None]
+            rows = await tx.fetch(SQL.reap, limit=limit, vanished=vanished)
+            requeued = [r for r in rows if r["status"] is None]
+            failed = [r for r in rows if r["status"] is not None]
             expired = await tx.fetch(SQL.expire, limit=limit)
             fired = await self.gates.settle(tx, [*failed, *expired])
             tx.after_commit(lambda: self._ring_for(requeued))

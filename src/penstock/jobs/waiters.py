@@ -1,9 +1,9 @@
-"""Waiting for the bell without taking anybody's turn.
+"""Waiting for notifications without consuming those of others.
 
-The bell wakes one waiter a ring, who passes the baton on when it found work. Whoever takes only
-some of a queue's jobs may find nothing although there is work; were it to hold the baton, the job
-would wait for the next poll. So such a claimer listens beside the others: it hears every ring of
-its queues, and no ring is lost on it.
+The notifier wakes one waiter at a time, which wakes the next when it found work. A claimer that
+takes only some of a queue's jobs may find nothing although there is work; if it consumed the
+wake-up, the job would wait for the next poll. So such a claimer listens on the side: it sees every
+notification of its queues, and none is lost on it.
 """
 
 from __future__ import annotations
@@ -18,16 +18,18 @@ if TYPE_CHECKING:
 
 
 class Waiters:
-    def __init__(self, bell: Notifier) -> None:
-        self._bell = bell
+    def __init__(self, notifier: Notifier) -> None:
+        self._notifier = notifier
         self._waiting: dict[asyncio.Future[None], frozenset[str]] = {}
-        bell.on_ring(self._rang)
+        notifier.on_notification(self._rang)
 
     async def wait(
         self, queues: Sequence[str], timeout: float, *, heard: int, line: Line | None = None
     ) -> bool:
-        """Until one of the queues is rung for, the line is hung up, or (False) the time is up."""
-        if self._bell.heard(queues) != heard:
+        """Wait until one of the queues is announced or the handle is closed; False when the time
+        is up.
+        """
+        if self._notifier.heard(queues) != heard:
             return True
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if line is not None:

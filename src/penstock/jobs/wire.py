@@ -1,9 +1,8 @@
-"""The kernel's values as JSON: what a worker and the control plane say to each other over the
-internal API.
+"""The kernel's values as JSON, between workers and the control plane over the internal API.
 
-Each value has a `dump_` for the side that says it and, where it is heard by a worker, a `load_`.
-What the control plane hears is checked by `bodies`. A payload and a parked state are never parsed
-on their way out of the database.
+Each value has a `dump_` for its sender and, where a worker receives it, a `load_`. What the control
+plane receives is validated by `http_bodies`. A payload and a parked state are never parsed on their
+way out of the database.
 """
 
 from __future__ import annotations
@@ -79,10 +78,10 @@ def dump_ending(ending: Ending) -> Document:
     outcome = ending.outcome
     if isinstance(outcome, Succeeded):
         spawn = [dump_spec(s) for s in outcome.spawn]
-        said: Document = {"status": "succeeded", "result": outcome.result, "spawn": spawn}
+        document: Document = {"status": "succeeded", "result": outcome.result, "spawn": spawn}
     else:
-        said = {"status": "failed", "error": outcome.error, "retry_in": outcome.retry_in}
-    return dump_fence(ending.fence) | said
+        document = {"status": "failed", "error": outcome.error, "retry_in": outcome.retry_in}
+    return dump_fence(ending.fence) | document
 
 
 def dump_parking(parking: Parking) -> Document:

@@ -1,1 +1,1 @@
-"""The floor: what every room may stand on, and no word of any domain."""
+"""Building blocks without any domain: clock, ids, errors, settings, logging, database, loops."""

@@ -37,7 +37,10 @@ class Turns:
         user = self._users.setdefault(username, _User(room=asyncio.Semaphore(self._per_user)))
         user.present += 1
         try:
-            own = f"{username} has {self._per_user} questions to data sources under way, which is the most."
+            own = (
+                f"{username} has {self._per_user} questions to data sources under way, which is"
+                f" the most."
+            )
             await self._wait(user.room, own)
             try:
                 await self._wait(self._room, "Too many questions to data sources are under way.")

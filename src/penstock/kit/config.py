@@ -40,8 +40,8 @@ class Settings(BaseSettings):
     )
     database_direct_url: SecretStr | None = Field(
         None,
-        description="The same database without the pooler: set it when PENSTOCK_DATABASE_URL is a PgBouncer in"
-        " transaction mode. Notifications, turns and migrations go there.",
+        description="The same database without the pooler: set it when PENSTOCK_DATABASE_URL is a"
+        " PgBouncer in transaction mode. Notifications, turns and migrations go there.",
     )
     database_pool: Annotated[int, Field(ge=2, le=200)] = Field(
         12, description="Connections a control plane may open."
@@ -53,7 +53,8 @@ class Settings(BaseSettings):
     )
     processes: Annotated[int, Field(ge=1, le=64)] = Field(
         1,
-        description="Processes of a control plane, on one port; each may open `database_pool` connections.",
+        description="Processes of a control plane, on one port; each may open `database_pool`"
+        " connections.",
     )
     tls_cert: Path | None = Field(
         None,
@@ -68,8 +69,8 @@ class Settings(BaseSettings):
     )
     body_timeout_seconds: Annotated[float, Field(ge=1, le=3600)] = Field(
         30.0,
-        description="How long the body of a request may pause, and how long it may come at less than"
-        " 1,024 bytes a second.",
+        description="How long the body of a request may pause, and how long it may come at less"
+        " than 1,024 bytes a second.",
     )
     connections_per_address: Annotated[int, Field(ge=1, le=1_000_000)] = Field(
         256, description="Most connections that one address may have to one process."
@@ -90,27 +91,28 @@ class Settings(BaseSettings):
 
     operator_token_file: Path | None = Field(
         None,
-        description="A file with the operator token, read again when it changes; it wins over `operator_token`."
-        " `penstock up` sets it to a file of its home.",
+        description="A file with the operator token, read again when it changes; it wins over"
+        " `operator_token`. `penstock up` sets it to a file of its home.",
     )
     login_link_seconds: Annotated[int, Field(ge=10, le=3600)] = Field(
         300,
-        description="How long a login link of `penstock up` and `penstock login` can be opened, once.",
+        description="How long a login link of `penstock up` and `penstock login` can be opened,"
+        " once.",
     )
     session_seconds: Annotated[int, Field(ge=60, le=2_592_000)] = Field(
         43_200, description="How long a browser that opened a login link stays signed in."
     )
     local_only: bool | None = Field(
         None,
-        description="Whether only programs of this machine may call: requests with a header of a proxy, or under the"
-        " name of another host, are refused. Unset means: while the database is embedded, `host` is a loopback"
-        " address and `trusted_headers` is off.",
+        description="Whether only programs of this machine may call: requests with a header of a"
+        " proxy, or under the name of another host, are refused. Unset means: while the database"
+        " is embedded, `host` is a loopback address and `trusted_headers` is off.",
     )
 
     trusted_headers: bool = Field(
         False,
-        description="Whether X-Username and X-User-Role of a proxy are believed; needs `trusted_proxies`,"
-        " `trusted_proxy_secret` or both, and then both must hold.",
+        description="Whether X-Username and X-User-Role of a proxy are believed; needs"
+        " `trusted_proxies`, `trusted_proxy_secret` or both, and then both must hold.",
     )
     trusted_proxies: str | None = Field(
         None, description="Addresses of the proxies that set these headers: 10.0.0.7,10.1.0.0/16."
@@ -121,17 +123,19 @@ class Settings(BaseSettings):
 
     user_requests_per_second: Annotated[float, Field(ge=0, le=1_000_000)] = Field(
         500,
-        description="Requests that one user may send, on average; ten times as many at once. 0 means no limit."
-        " Workers, graph servers and the operator token have none. Each process counts for itself.",
+        description="Requests that one user may send, on average; ten times as many at once. 0"
+        " means no limit. Workers, graph servers and the operator token have none. Each process"
+        " counts for itself.",
     )
     address_requests_per_second: Annotated[float, Field(ge=0, le=1_000_000)] = Field(
         1000,
-        description="The same for one address, whoever is behind it; this machine's own addresses have no limit.",
+        description="The same for one address, whoever is behind it; this machine's own addresses"
+        " have no limit.",
     )
     failed_logins_per_minute: Annotated[int, Field(ge=0, le=1_000_000)] = Field(
         60,
-        description="Wrong or missing credentials that one address may send; beyond it only credentials that were"
-        " right in the last hour are tried. 0 means no limit.",
+        description="Wrong or missing credentials that one address may send; beyond it only"
+        " credentials that were right in the last hour are tried. 0 means no limit.",
     )
 
     oidc_issuer: str | None = Field(
@@ -145,11 +149,13 @@ class Settings(BaseSettings):
     oidc_email_claim: str = Field("email", description="The claim with the e-mail address.")
     oidc_role_claim: str | None = Field(
         None,
-        description="The claim with roles, such as realm_access.roles; unset means: newcomers are analysts.",
+        description="The claim with roles, such as realm_access.roles; unset means: newcomers are"
+        " analysts.",
     )
     oidc_roles: str | None = Field(
         None,
-        description="What the provider calls our roles: graph-users=analyst,graph-ops=ops; unset means: as we do.",
+        description="What the provider calls our roles: graph-users=analyst,graph-ops=ops; unset"
+        " means: as we do.",
     )
     oidc_leeway_seconds: Annotated[int, Field(ge=0, le=300)] = Field(
         60, description="How far the provider's clock may be from ours."
@@ -159,12 +165,13 @@ class Settings(BaseSettings):
     )
     token_review_workers: str | None = Field(
         None,
-        description="Service accounts whose tokens make a worker, as namespace/name with commas between them; set, the"
-        " Kubernetes API server is asked whose a service token is.",
+        description="Service accounts whose tokens make a worker, as namespace/name with commas"
+        " between them; set, the Kubernetes API server is asked whose a service token is.",
     )
     token_review_wrappers: str | None = Field(
         None,
-        description="Service accounts of graph servers; which instance theirs is, the pod's name says.",
+        description="Service accounts of graph servers; which instance theirs is, the pod's name"
+        " says.",
     )
     token_review_audience: str = Field(
         "penstock", description="Whom service-account tokens must be for."
@@ -172,54 +179,63 @@ class Settings(BaseSettings):
 
     secret_key: SecretStr | None = Field(
         None,
-        description="Seals the credentials of data sources: 32 bytes in base64, see `penstock rekey --new-key`.",
+        description="Seals the credentials of data sources: 32 bytes in base64, see `penstock"
+        " rekey --new-key`.",
     )
     secret_keys_old: SecretStr | None = Field(
         None,
-        description="Earlier keys, with commas between them; they open until `penstock rekey` has run.",
+        description="Earlier keys, with commas between them; they open until `penstock rekey` has"
+        " run.",
     )
     allow_private_sources: bool | None = Field(
         None,
-        description="Whether data sources may lead to this machine's files and to private networks;"
-        " unset means: only while `host` is a loopback address.",
+        description="Whether data sources may lead to this machine's files and to private"
+        " networks; unset means: only while `host` is a loopback address.",
     )
     outbound_allow: str = Field(
         "",
-        description="Networks and host names that data sources, callbacks and spooled results may lead to although"
-        " they are private, with commas between them: 10.1.0.0/16, minio.corp.example, .corp.example for all below it.",
+        description="Networks and host names that data sources, callbacks and spooled results may"
+        " lead to although they are private, with commas between them: 10.1.0.0/16,"
+        " minio.corp.example, .corp.example for all below it.",
     )
     outbound_answer_mb: Annotated[int, Field(ge=1, le=4096)] = Field(
         256,
-        description="Largest body that is read from one answer of a data source over HTTP, in megabytes.",
+        description="Largest body that is read from one answer of a data source over HTTP, in"
+        " megabytes.",
     )
 
     source_memory_mb: Annotated[int, Field(ge=64, le=1_000_000)] = Field(
         1024,
-        description="Most memory that a data source may ask for, in megabytes (memory_limit of its DuckDB).",
+        description="Most memory that a data source may ask for, in megabytes (memory_limit of its"
+        " DuckDB).",
     )
     source_threads: Annotated[int, Field(ge=1, le=256)] = Field(
         4, description="Most threads that a data source may ask for (threads of its DuckDB)."
     )
     source_spill_mb: Annotated[int, Field(ge=1, le=100_000_000)] = Field(
         10_000,
-        description="Most temporary disk that a data source may ask for, in megabytes (spill_limit of its DuckDB).",
+        description="Most temporary disk that a data source may ask for, in megabytes (spill_limit"
+        " of its DuckDB).",
     )
     source_buffer_mb: Annotated[int, Field(ge=1, le=10_000)] = Field(
         64,
-        description="Largest piece that a data source may be read in, in megabytes (csv.block_bytes, page_bytes).",
+        description="Largest piece that a data source may be read in, in megabytes"
+        " (csv.block_bytes, page_bytes).",
     )
     source_parallel: Annotated[int, Field(ge=1, le=32)] = Field(
         8, description="Most requests at once that a data source may ask for (parallel of a Trino)."
     )
     source_wait_seconds: Annotated[int, Field(ge=60, le=86_400)] = Field(
         3600,
-        description="Longest time that a data source may have us wait for it (its timeouts and silence_seconds).",
+        description="Longest time that a data source may have us wait for it (its timeouts and"
+        " silence_seconds).",
     )
 
     source_questions: Annotated[int, Field(ge=1, le=1000)] = Field(
         8,
-        description="How many tests, previews, validations and suggestions of data sources one control-plane process"
-        " runs at once: with source_memory_mb that bounds its memory. More wait, then get 429.",
+        description="How many tests, previews, validations and suggestions of data sources one"
+        " control-plane process runs at once: with source_memory_mb that bounds its memory. More"
+        " wait, then get 429.",
     )
     source_questions_per_user: Annotated[int, Field(ge=1, le=1000)] = Field(
         4, description="How many of them may be one user's; more wait, then get 429."
@@ -227,7 +243,8 @@ class Settings(BaseSettings):
 
     storage_url: str | None = Field(
         None,
-        description="Where results are kept: file:///folder, s3://bucket/prefix, gs://bucket/prefix.",
+        description="Where results are kept: file:///folder, s3://bucket/prefix,"
+        " gs://bucket/prefix.",
     )
     storage_engine_url: str | None = Field(
         None,
@@ -248,12 +265,14 @@ class Settings(BaseSettings):
     catalogs: dict[str, dict[str, str]] = Field(
         default_factory=dict,
         repr=False,
-        description="Iceberg catalogs by name, as PyIceberg takes them; type sql without a uri is our own database.",
+        description="Iceberg catalogs by name, as PyIceberg takes them; type sql without a uri is"
+        " our own database.",
     )
     maintenance_engines: dict[str, dict[str, str]] = Field(
         default_factory=dict,
         repr=False,
-        description="Remote engines by name: type trino or spark, url, catalog as it is called there, user, secrets.",
+        description="Remote engines by name: type trino or spark, url, catalog as it is called"
+        " there, user, secrets.",
     )
     maintenance_seconds: Annotated[float, Field(ge=10, le=86_400)] = Field(
         600.0, description="Pace of the planner of table maintenance."
@@ -279,8 +298,8 @@ class Settings(BaseSettings):
     )
     fair_share_seconds: Annotated[float, Field(ge=0, le=600)] = Field(
         5.0,
-        description="How far apart the waiting jobs of one user are put in the order of a queue, so that others come"
-        " in between; 0 means first come, first served.",
+        description="How far apart the waiting jobs of one user are put in the order of a queue,"
+        " so that others come in between; 0 means first come, first served.",
     )
 
     active_snapshots_per_user: Annotated[int, Field(ge=1, le=100_000)] = Field(
@@ -292,8 +311,8 @@ class Settings(BaseSettings):
 
     reconcile_candidates_per_row: Annotated[int, Field(ge=1, le=10_000)] = Field(
         20,
-        description="Candidate pairs that a rule of a reconciliation may have for each record"
-        " of both sides; a recipe may say otherwise in limits.candidates_per_row.",
+        description="Candidate pairs that a rule of a reconciliation may have for each record of"
+        " both sides; a recipe may say otherwise in limits.candidates_per_row.",
     )
 
     reconcile_memory_mb: Annotated[int, Field(ge=64, le=10_000_000)] = Field(
@@ -301,7 +320,8 @@ class Settings(BaseSettings):
     )
     reconcile_spill_mb: Annotated[int, Field(ge=1, le=100_000_000)] = Field(
         50_000,
-        description="Temporary disk of the engine that matches one run, in a worker; never more than is free.",
+        description="Temporary disk of the engine that matches one run, in a worker; never more"
+        " than is free.",
     )
 
     upload_max_mb: Annotated[int, Field(ge=1, le=100_000)] = Field(
@@ -312,8 +332,8 @@ class Settings(BaseSettings):
     )
     upload_ratio: Annotated[int, Field(ge=2, le=100_000)] = Field(
         200,
-        description="How many times its own size an uploaded workbook or .csv.gz may unpack to; what"
-        " unpacks to less than 10 MB is not refused for it.",
+        description="How many times its own size an uploaded workbook or .csv.gz may unpack to;"
+        " what unpacks to less than 10 MB is not refused for it.",
     )
     upload_rows: Annotated[int, Field(ge=1, le=10_000_000_000)] = Field(
         100_000_000, description="Rows that an uploaded file may have."
@@ -323,7 +343,8 @@ class Settings(BaseSettings):
     )
     upload_cells: Annotated[int, Field(ge=1, le=10_000_000_000)] = Field(
         10_000_000,
-        description="Cells that an uploaded sheet may reach over, empty ones too: its last row times its last column.",
+        description="Cells that an uploaded sheet may reach over, empty ones too: its last row"
+        " times its last column.",
     )
     upload_memory_mb: Annotated[int, Field(ge=64, le=1_000_000)] = Field(
         1024, description="Memory of the process that reads one uploaded file, in megabytes."
@@ -373,8 +394,10 @@ class Settings(BaseSettings):
     )
     lease_seconds: dict[str, Annotated[int, Field(ge=2, le=86_400)]] = Field(
         default_factory=dict,
-        description="How long a job stays with a worker that is not heard of, by kind, where it is not the default, as"
-        ' {"maintenance": 1800}. Longer than the kind\'s heartbeat; it holds for jobs that are enqueued from then on.',
+        description="How long a job stays with a worker that is not heard of, by kind, where it is"
+        " not the default, as"
+        ' {"maintenance": 1800}. Longer than the kind\'s heartbeat; it holds for jobs that are'
+        " enqueued from then on.",
     )
     retention_days: Annotated[int, Field(ge=1, le=3650)] = Field(
         90, description="How long ended jobs are kept."
@@ -385,13 +408,14 @@ class Settings(BaseSettings):
     )
     worker_name: str | None = Field(
         None,
-        description="What a worker is called. A process that starts under the name of an earlier one takes over what"
-        " that one ran, at once: two that live must not share it. Unset means: a new name at each start.",
+        description="What a worker is called. A process that starts under the name of an earlier"
+        " one takes over what that one ran, at once: two that live must not share it. Unset"
+        " means: a new name at each start.",
     )
     worker_poll_seconds: Annotated[float, Field(ge=1, le=55)] = Field(
         50.0,
-        description="How long a worker waits for a job before it asks again. A proxy between it and"
-        " the control plane must be more patient.",
+        description="How long a worker waits for a job before it asks again. A proxy between it"
+        " and the control plane must be more patient.",
     )
     worker_slots: Annotated[int, Field(ge=1, le=1000)] = Field(
         50, description="Jobs one worker runs at once."
@@ -470,8 +494,8 @@ class Settings(BaseSettings):
         _networks(self.trusted_proxies)
         if self.trusted_headers and not self.trusted_proxies and self.trusted_proxy_secret is None:
             raise ValueError(
-                "trusted_headers is on, and nothing tells the proxy from others:"
-                " set trusted_proxies to its address or trusted_proxy_secret to a shared secret"
+                "trusted_headers is on, and nothing tells the proxy from others: set"
+                " trusted_proxies to its address or trusted_proxy_secret to a shared secret"
             )
         secret = self.trusted_proxy_secret
         if secret is not None and len(secret.get_secret_value()) < LEAST_SECRET:

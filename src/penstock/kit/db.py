@@ -2,7 +2,7 @@
 error for "it is away".
 
 `Db.transaction()` gives a `Tx`; stores take an optional one, so that a caller's rows and the
-kernel's rows commit together. What must happen only once the rows are visible (ringing the bell) is
+kernel's rows commit together. What must happen only once the rows are visible (notifications) is
 left with `tx.after_commit`.
 """
 
@@ -27,7 +27,7 @@ _AWAY = (
     OSError,
     asyncio.TimeoutError,
     asyncpg.InterfaceError,
-    asyncpg.InternalClientError,  # a connection that the server has just ended, between its last words and its end
+    asyncpg.InternalClientError,  # the server has just ended this connection
     asyncpg.PostgresConnectionError,
     asyncpg.CannotConnectNowError,
     asyncpg.AdminShutdownError,
@@ -239,7 +239,9 @@ class Db:
             return self._turns
 
     async def _give_back(self, key: int, holder: asyncpg.Connection[asyncpg.Record]) -> None:
-        """A connection that is gone has given back all of its own; another may have the turn since."""
+        """A connection that is gone has given back all of its own; another may have the turn
+        since.
+        """
         async with self._taking:
             if self._taken.get(key) is holder:
                 del self._taken[key]

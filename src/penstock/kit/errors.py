@@ -74,7 +74,7 @@ class RequestTimeout(PenstockError):
 
 
 class AuthenticationRequired(PenstockError):
-    """Nobody was named: send `Authorization: Bearer` with an API key or a token."""
+    """No credentials were sent: send `Authorization: Bearer` with an API key or a token."""
 
     code = "AUTHENTICATION_REQUIRED"
     status = 401
@@ -126,7 +126,7 @@ class InvalidState(Conflict):
 
 
 class ResourceLocked(Conflict):
-    """Somebody else holds it; the message names the holder."""
+    """Another holder has the lock; the message names it."""
 
     code = "RESOURCE_LOCKED"
 
@@ -139,7 +139,7 @@ class ConcurrencyLimit(Conflict):
 
 
 class StaleAttempt(Conflict):
-    """The fence was rotated: somebody else owns the job, or it is over. Nothing was written."""
+    """The fence was rotated: another attempt owns the job, or it is over. Nothing was written."""
 
     code = "STALE_ATTEMPT"
 
@@ -176,10 +176,10 @@ class Internal(PenstockError):
 
 
 def _tree(root: type[PenstockError]) -> dict[str, type[PenstockError]]:
-    found = {root.code: root}
+    classes = {root.code: root}
     for child in root.__subclasses__():
-        found |= _tree(child)
-    return found
+        classes |= _tree(child)
+    return classes
 
 
 def rebuild(

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 HIGH_WATER = 256 * 1024
 """An answer that is read slower than it comes makes its sender wait from here on."""
 IDLE_SECONDS = 30.0
-"""Shorter than servers of ours keep a connection, so that it is not closed under its next request."""
+"""Shorter than servers of ours keep a connection, so that it is not closed under its next request.
+"""
 
 
 class Broken(ConnectionError):
@@ -244,7 +245,7 @@ class Connection(asyncio.Protocol):
 
 
 class Connections:
-    """Of one origin; at most `limit` at once, and whoever comes then waits."""
+    """Connections to one origin; at most `limit` at once, further callers wait."""
 
     def __init__(self, origin: Origin, *, limit: int, connect_seconds: float) -> None:
         self._origin = origin
@@ -289,7 +290,9 @@ class Connections:
         self._idle.clear()
 
     def _kept(self) -> Connection | None:
-        """The one that was used last: the others may rest, and are closed when they have for long."""
+        """The one that was used last: the others may rest, and are closed when they have for
+        long.
+        """
         since = asyncio.get_running_loop().time() - IDLE_SECONDS
         while self._idle and self._idle[0].idle_since < since:
             self._idle.popleft().abort()

@@ -44,7 +44,9 @@ _subject: ContextVar[Subject | None] = ContextVar("log_subject", default=None)
 
 
 def about(subject: Subject) -> None:
-    """Add the subject's fields to every event of this task; they are asked for when there is one."""
+    """Add the subject's fields to every event of this task; they are asked for when there is
+    one.
+    """
     _subject.set(subject)
 
 

@@ -171,10 +171,10 @@ class Loop(Generic[R]):
         time ago."""
         if self._board is None:
             return
-        at, said = self._noted
+        at, message = self._noted
         if (
             self._every >= SHORTEST_NOTED
-            or status != said
+            or status != message
             or time.monotonic() - at >= SHORTEST_NOTED
         ):
             await self._board.ran(self.name, status, every=self._every)

@@ -1,8 +1,8 @@
-"""Forward-only migrations: numbered SQL files in a room's package, each applied once, in order, and
-never changed.
+"""Forward-only migrations: numbered SQL files in a package, each applied once, in order, and never
+changed.
 
-A room is migrated under one advisory lock, each file in a transaction of its own with a short lock
-timeout (a busy table makes us try again, never the application wait). `-- no-transaction` in a
+A package is migrated under one advisory lock, each file in a transaction of its own with a short
+lock timeout (a busy table makes us try again, never the application wait). `-- no-transaction` in a
 file's first line runs it outside one, for CREATE INDEX CONCURRENTLY. A database that knows a
 version we do not know is left alone.
 """
@@ -53,16 +53,16 @@ class Migration:
 
 
 def find(packages: Sequence[str]) -> list[Migration]:
-    """Every migration of the rooms, in the order they are applied."""
+    """Every migration of the packages, in the order they are applied."""
     return [migration for package in packages for migration in _of_room(package)]
 
 
 def _of_room(package: str) -> list[Migration]:
-    found = []
+    migrations = []
     for file in resources.files(package).iterdir():
         if match := _FILE.fullmatch(file.name):
             room = package.removeprefix("penstock.").removesuffix(".migrations")
-            found.append(
+            migrations.append(
                 Migration(
                     room=room,
                     version=int(match["version"]),
@@ -70,10 +70,10 @@ def _of_room(package: str) -> list[Migration]:
                     text=file.read_text(),
                 )
             )
-    found.sort(key=lambda m: m.version)
-    if [m.version for m in found] != list(range(1, len(found) + 1)):
+    migrations.sort(key=lambda m: m.version)
+    if [m.version for m in migrations] != list(range(1, len(migrations) + 1)):
         raise Internal(f"The migrations of {package} are not numbered 1, 2, 3 …")
-    return found
+    return migrations
 
 
 async def migrate(
@@ -126,22 +126,23 @@ async def _applied(connection: asyncpg.Connection[asyncpg.Record]) -> dict[tuple
 def _missing(
     migrations: Sequence[Migration], applied: dict[tuple[str, int], str]
 ) -> list[Migration]:
-    known = {(m.room, m.version): m for m in migrations}
+    by_version = {(m.room, m.version): m for m in migrations}
     rooms = {m.room for m in migrations}
-    newer = sorted(key for key in applied if key[0] in rooms and key not in known)
+    newer = sorted(key for key in applied if key[0] in rooms and key not in by_version)
     if newer:
         room, version = newer[0]
         raise Conflict(
-            f"The database has migration {version} of {room}, which this version of Penstock does not know.",
+            f"The database has migration {version} of {room}, which this version of Penstock does"
+            f" not know.",
             hint="Run the newer Penstock, or restore the backup taken before it.",
         )
     for key, sha256 in applied.items():
-        if key in known and known[key].sha256 != sha256:
+        if key in by_version and by_version[key].sha256 != sha256:
             raise Conflict(
                 f"Migration {key[1]} of {key[0]} was changed after it was applied.",
                 hint="Restore the file; changes go into a new migration.",
             )
-    return [m for key, m in known.items() if key not in applied]
+    return [m for key, m in by_version.items() if key not in applied]
 
 
 async def _apply(
@@ -175,7 +176,8 @@ async def _apply(
 async def _run(connection: asyncpg.Connection[asyncpg.Record], migration: Migration) -> None:
     await connection.execute(migration.text)
     await connection.execute(
-        "INSERT INTO penstock.schema_migration (room, version, name, sha256) VALUES ($1, $2, $3, $4)",
+        "INSERT INTO penstock.schema_migration (room, version, name, sha256) VALUES ($1, $2, $3,"
+        " $4)",
         migration.room,
         migration.version,
         migration.name,

@@ -1,7 +1,8 @@
 """Which addresses a connection may be opened to, decided on the address that is connected to.
 
     outbound = Outbound(OutboundPolicy(private=False, allow=("10.1.0.0/16", ".minio.example")))
-    for address in outbound.addresses("trino.example", 8443): connect to it, with the name for TLS and Host
+    for address in outbound.addresses("trino.example", 8443):
+        ...  # connect to the address; the name serves for TLS and Host
 
 A name is resolved once, every address it has must be allowed, and the caller connects to these
 addresses without asking a resolver again: a second answer (DNS rebinding) cannot lead elsewhere.
@@ -156,7 +157,8 @@ def allow_list(text: str) -> tuple[str, ...]:
         ):
             raise InvalidInput(
                 f"{entry[:80]!r} is neither a network nor a host name.",
-                hint="Write 10.1.0.0/16, 10.1.2.3, minio.example or .example for all names below it.",
+                hint="Write 10.1.0.0/16, 10.1.2.3, minio.example or .example for all names below"
+                " it.",
             )
     return entries
 
@@ -185,22 +187,25 @@ class Outbound:
     def addresses(
         self, host: str, port: int, *, deepest: Zone | None = None
     ) -> tuple[Address, ...]:
-        """The addresses to connect to, all of them allowed; `OSError` when there is none. Blocks."""
+        """The addresses to connect to, all of them allowed; `OSError` when there is none.
+        Blocks.
+        """
         try:
-            found = dict.fromkeys(
+            resolved = dict.fromkeys(
                 ip_address(text) for text in self._resolver(host.strip("[]"), port)
             )
         except UnicodeError:
             raise OutboundRefused(f"{host[:80]!r} is not a host name.") from None
-        if not found:
+        if not resolved:
             raise OSError(f"{host} has no address")
-        for address in found:
+        for address in resolved:
             if not self.policy.permits(host, address, deepest=deepest):
                 raise OutboundRefused(
-                    f"{host[:200]} leads to {address}, to which no connection may be opened from here.",
+                    f"{host[:200]} leads to {address}, to which no connection may be opened from"
+                    f" here.",
                     hint="An operator can allow its network or name: PENSTOCK_OUTBOUND_ALLOW.",
                 )
-        return tuple(found)
+        return tuple(resolved)
 
     def check_local(self, path: str) -> None:
         """Refuse a Unix socket where private networks are closed."""

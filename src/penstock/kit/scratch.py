@@ -132,7 +132,7 @@ def _sweep_one(path: Path) -> bool:
     try:
         lock = os.open(path / MARKER, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
-        return False  # no marker: it is no scratch folder, or it is being made or removed at this moment
+        return False  # no marker: not a scratch folder, or one in creation or removal
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         _remove(path)

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from penstock.kit.asgi import Application, Message, Receive, Scope, Send
 
 POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-"""Answers are data: even one that a browser takes for a page may load, run, frame and send nothing."""
+"""Answers are data: even one that a browser takes for a page may load, run, frame and send nothing.
+"""
 DEFAULTS = (
     (b"cache-control", b"no-store"),
     (b"content-security-policy", POLICY.encode()),

@@ -1,1 +1,1 @@
-"""Launchers: who runs the graph servers, one a folder of this machine or of a cluster."""
+"""Launchers run graph servers: as processes of this machine or in a cluster."""

@@ -1,10 +1,9 @@
-"""What a launcher must do: run graph servers, and never lose sight of one.
+"""Interface of launchers, which run graph servers and never lose track of one.
 
-A run is named by its `Handle`: an instance, and the number of the launch. A launcher keys
-everything it makes by that name (a folder and a lock here, the names and labels of a pod there), so
-that `start` said twice makes one process, and whoever takes over after a crash finds by `list` what
-the last one made. A run happens once: after its end the same handle is never started again, `start`
-with it changes nothing, and `inspect` tells how it ended until `remove`.
+A run is identified by its `Handle`: an instance and the number of the launch. A launcher derives
+all names from it (a folder and a lock, or the name and labels of a pod), so `start` is idempotent,
+and after a crash `list` finds everything that was started. A run happens once: after its end,
+`start` with the same handle changes nothing, and `inspect` returns how it ended until `remove`.
 """
 
 from __future__ import annotations
@@ -19,11 +18,9 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
     resume: bool
-    """Whether a run that was stopped can be started again from its snapshot, so that idle ones may
-    be suspended."""
+    """Whether a stopped instance can be launched again, so that idle ones may be suspended."""
     resize: bool
-    """Whether CPU and memory of a run can be changed while it runs; else they count from its next
-    launch."""
+    """Whether CPU and memory can be changed during a run; else from the next launch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -34,11 +31,10 @@ class Handle:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchRequest:
-    """`environment` is all that the server is told besides its own limits and place; nothing else
-    reaches it.
+    """`environment` is everything that the server gets besides its own limits and place.
 
-    `secrets` are settings by the same names that no other process may read: a launcher hands them
-    over, with the token, by a descriptor or a file, never by the environment or a command line.
+    `secrets` are settings that no other process may read: a launcher passes them, with the token,
+    by a descriptor or a file, never by the environment or the command line.
     """
 
     handle: Handle
@@ -55,7 +51,7 @@ class LaunchRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """Where the control plane reaches a server: a URL, and the socket behind it where there is one."""
+    """The URL of a server for the control plane, and its Unix socket if it has one."""
 
     url: str
     socket: str | None = None
@@ -63,22 +59,22 @@ class Address:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """How a run ended; `code` is negative for a signal and None when nobody saw it."""
+    """How a run ended; `code` is negative for a signal and None if it is unknown."""
 
     code: int | None = None
     oom: bool = False
 
     def __str__(self) -> str:
         if self.oom:
-            return "it took more memory than it may"
+            return "out of memory"
         if self.code is None:
-            return "it vanished"
+            return "exit code unknown"
         return f"signal {-self.code}" if self.code < 0 else f"exit code {self.code}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """A run that was begun; `ended` is None while it runs."""
+    """A run that was started; `ended` is None while it runs."""
 
     handle: Handle
     ended: Ended | None = None
@@ -97,49 +93,47 @@ class Usage:
 class Launcher(Protocol):
     @property
     def place(self) -> str:
-        """Which machine or namespace this is; a control plane judges only what runs in its own
-        place."""
+        """The machine or namespace; a control plane manages only runs in its own place."""
         ...
 
     @property
     def capabilities(self) -> Capabilities: ...
 
     async def start(self, order: LaunchRequest) -> None:
-        """Begin the run; it is found by `list` when this returns. Said again it changes nothing."""
+        """Start the run; idempotent. `list` includes it when this returns."""
         ...
 
     async def stop(self, handle: Handle, *, grace: float) -> None:
-        """End the run: asked politely, then after `grace` seconds not. It is over when this
-        returns."""
+        """End the run: SIGTERM, then a kill after `grace` seconds; returns when it has ended."""
         ...
 
     async def remove(self, handle: Handle) -> None:
-        """Forget a run that is over, with its files; its log is kept for a while."""
+        """Delete an ended run with its files; its log is kept for a while."""
         ...
 
     async def attend(self) -> None:
-        """Said every few seconds by whoever looks after this place; runs that nobody attends to end
-        in time."""
+        """Called every few seconds by the controller of this place; runs end by themselves if the
+        calls stop for long."""
         ...
 
     async def inspect(self, handle: Handle) -> Found | None:
-        """How a run is; None when it was never begun, or removed."""
+        """The state of a run; None if it was never started, or was removed."""
         ...
 
     async def list(self) -> Sequence[Found]:
-        """Every run that was begun here and not removed."""
+        """Every run that was started here and not removed."""
         ...
 
     async def wait(self, handle: Handle) -> Ended:
-        """Until the run is over."""
+        """Wait until the run has ended."""
         ...
 
     async def usage(self, handle: Handle) -> Usage | None:
-        """What a run takes now; None when it does not run."""
+        """Current memory and disk of a run; None if it is not running."""
         ...
 
     async def logs(self, handle: Handle, *, tail: int) -> str:
-        """The last `tail` bytes of what a run has said."""
+        """The last `tail` bytes of the log of a run."""
         ...
 
     async def resize(self, handle: Handle, *, cpu_cores: int, memory_bytes: int) -> None: ...
@@ -147,5 +141,5 @@ class Launcher(Protocol):
     def address(self, handle: Handle) -> Address: ...
 
     def pod_name(self, handle: Handle) -> str | None:
-        """What an operator looks for in the cluster; None where there are no pods."""
+        """The pod of a run in the cluster; None if the launcher has no pods."""
         ...

@@ -1,4 +1,4 @@
-"""What a launcher says no with.
+"""Errors of the launchers package.
 
 Unavailable
 └── LaunchFailed  LAUNCH_FAILED
@@ -10,6 +10,6 @@ from penstock.kit.errors import Unavailable
 
 
 class LaunchFailed(Unavailable):
-    """The process or pod could not be made; what was tried is in the message."""
+    """The process or pod could not be created; the message has the details."""
 
     code = "LAUNCH_FAILED"

@@ -1,4 +1,4 @@
-"""Where a run's files and socket are."""
+"""Folders and sockets of runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _LONGEST_SOCKET = 100
-"""A unix socket's path has at most 107 bytes; the name within its folder needs the rest."""
+"""A Unix socket path has at most 107 bytes; the rest is for the name within the folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,22 +45,22 @@ class Folder:
 
     @property
     def child(self) -> int | None:
-        known = _read(self.path / supervisor.PROCESS)
-        return None if known is None else int(known["child"])
+        record = _read(self.path / supervisor.PROCESS)
+        return None if record is None else int(record["child"])
 
     @contextmanager
-    def warden(self) -> Iterator[process.Process | None]:
-        """The warden that runs it; None when there is none any more."""
-        known = _read(self.path / supervisor.PROCESS)
-        if known is None or known["boot"] != supervisor.boot_id():
+    def supervisor_process(self) -> Iterator[process.Process | None]:
+        """The supervisor process of the run; None if it has ended."""
+        record = _read(self.path / supervisor.PROCESS)
+        if record is None or record["boot"] != supervisor.boot_id():
             yield None
             return
-        with process.held(known["pid"], known["start"]) as found:
-            yield found
+        with process.open_process(record["pid"], record["start"]) as supervisor_process:
+            yield supervisor_process
 
     def ended(self) -> Ended:
-        known = _read(self.path / supervisor.EXIT)
-        return Ended() if known is None else Ended(code=known["code"], oom=known["oom"])
+        record = _read(self.path / supervisor.EXIT)
+        return Ended() if record is None else Ended(code=record["code"], oom=record["oom"])
 
     def limit(self, *, cpu_cores: int, memory_bytes: int, unattended_seconds: float) -> None:
         limits = {
@@ -72,14 +72,13 @@ class Folder:
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
-    """Everything below one root."""
+class RunFolders:
+    """The folders of all runs below one root."""
 
     root: Path
 
     def name(self) -> str:
-        """A name for all that runs here, made once: a machine may be called something else
-        tomorrow."""
+        """A persistent random name of this place: host names may change."""
         file = self.root / "place"
         if not file.exists():
             self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -106,14 +105,20 @@ class Places:
 
     def make(self, handle: Handle) -> Folder:
         folder = self.of(handle)
-        for each in (self.root, folder.path.parent, folder.path, folder.data, folder.path / "tmp"):
-            each.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for directory in (
+            self.root,
+            folder.path.parent,
+            folder.path,
+            folder.data,
+            folder.path / "tmp",
+        ):
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         _make_private(self._sockets)
         _make_private(self.socket(handle).parent)
         return folder
 
     def socket(self, handle: Handle) -> Path:
-        """In a folder of its own: a server that is confined to it reaches no other's."""
+        """In its own folder, so that a confined server cannot reach the socket of another."""
         return self._sockets / f"{handle.instance_id}-{handle.launch}" / "s"
 
     @property
@@ -126,17 +131,18 @@ class Places:
 
 
 def _make_private(folder: Path) -> None:
-    """Ours alone; in a temporary folder somebody else may have made one of that name before us."""
+    """Create a private folder, and refuse one that another user created in the temporary folder."""
     folder.mkdir(mode=0o700, exist_ok=True)
-    found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o077:
         raise LaunchFailed(
-            f"{folder} is not a private folder of ours.", hint="Remove it, or set PENSTOCK_HOME."
+            f"{folder} is not a private folder of this user.",
+            hint="Remove it, or set PENSTOCK_HOME.",
         )
 
 
 def _cpus(instance_id: int, cores: int) -> list[int]:
-    """Some of the cores that we may use; neighbours begin at different ones."""
+    """Cores for a run; instances start at different cores to spread the load."""
     allowed = sorted(os.sched_getaffinity(0))
     return sorted(
         allowed[(instance_id + i) % len(allowed)] for i in range(min(cores, len(allowed)))
@@ -145,7 +151,7 @@ def _cpus(instance_id: int, cores: int) -> list[int]:
 
 def _read(file: Path) -> dict[str, Any] | None:
     try:
-        found: dict[str, Any] = json.loads(file.read_text())
+        document: dict[str, Any] = json.loads(file.read_text())
     except FileNotFoundError:
         return None
-    return found
+    return document

@@ -1,8 +1,7 @@
-"""A process that is not our child, held so that nobody else's can be mistaken for it.
+"""A handle on a process that is not our child, safe against reuse of its pid.
 
-The pidfd is opened first and the moment of the process's birth compared after, so what passes the
-comparison is what the pidfd holds, and a pid that went to somebody else meanwhile is never
-signalled.
+The pidfd is opened first, then the start time is compared. So a match refers to the process of the
+pidfd, and a process that got the same pid later is never signaled.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ class Process:
             signal.pidfd_send_signal(self._descriptor, number)
 
     async def over(self, within: float | None = None) -> bool:
-        """Whether it ended in time."""
+        """Wait until the process ends; False after `within` seconds."""
         loop, ended = asyncio.get_running_loop(), asyncio.Event()
         loop.add_reader(self._descriptor, ended.set)
         try:
@@ -41,8 +40,8 @@ class Process:
 
 
 @contextmanager
-def held(pid: int, start: int) -> Iterator[Process | None]:
-    """The process that began at `start`; None when it is gone, whoever has its pid now."""
+def open_process(pid: int, start: int) -> Iterator[Process | None]:
+    """The process that started at `start`; None if it has ended, even if its pid is in use."""
     try:
         descriptor = os.pidfd_open(pid)
     except ProcessLookupError:

@@ -1,8 +1,9 @@
-"""Graph servers as processes of this machine: a private folder, a socket and a warden each.
+"""Launcher that runs graph servers as processes of this machine, each with a private folder, a
+socket and a supervisor process.
 
-The control plane is nobody's parent here: it starts wardens, finds them by their folders, and holds
-them by pidfd. So it may be killed and started again, and knows every server that runs, and how each
-ended that does not.
+The control plane is not their parent: it starts supervisors, finds them by their folders, and
+refers to them by pidfd. So it may be killed and restarted, and still knows every running server and
+how the others ended.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from penstock.kit import logging
 from penstock.launchers import supervisor
 from penstock.launchers.contract import Address, Capabilities, Ended, Found, Usage
 from penstock.launchers.errors import LaunchFailed
-from penstock.launchers.folders import Places
+from penstock.launchers.folders import RunFolders
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,23 +47,23 @@ class SubprocessLauncher:
         command: Sequence[str] = COMMAND,
         unattended_seconds: float = UNATTENDED_SECONDS,
     ) -> None:
-        self._places = Places(root)
+        self._folders = RunFolders(root)
         self._command = command
         self._unattended = unattended_seconds
 
     @property
     def place(self) -> str:
-        return f"subprocess:{self._places.name()}"
+        return f"subprocess:{self._folders.name()}"
 
     @property
     def capabilities(self) -> Capabilities:
         return Capabilities(resume=True, resize=True)
 
     async def start(self, order: LaunchRequest) -> None:
-        if self._places.of(order.handle).begun:
+        if self._folders.of(order.handle).begun:
             return
         secrets = _secrets(order)
-        folder = self._places.make(order.handle)
+        folder = self._folders.make(order.handle)
         self._limit(folder, order.cpu_cores, order.memory_bytes)
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-I", "-S", supervisor.__file__, str(folder.path), *self._command),
@@ -75,7 +76,7 @@ class SubprocessLauncher:
         if output != b"+":
             raise LaunchFailed(
                 f"The graph server of instance {order.handle.instance_id} could not be started.",
-                hint=f"Its warden's words are in {folder.path}.",
+                hint=f"See warden.log in {folder.path}.",
             )
         log.info(
             "graph_server_launched",
@@ -84,49 +85,49 @@ class SubprocessLauncher:
         )
 
     async def stop(self, handle: Handle, *, grace: float) -> None:
-        with self._places.of(handle).warden() as keeper:
-            if keeper is None:
+        with self._folders.of(handle).supervisor_process() as process_:
+            if process_ is None:
                 return
             for number, patience in ((signal.SIGTERM, grace), (signal.SIGQUIT, _KILL_SECONDS)):
-                keeper.signal(number)
-                if await keeper.over(patience):
+                process_.signal(number)
+                if await process_.over(patience):
                     return
-            keeper.signal(signal.SIGKILL)
-            await keeper.over(_KILL_SECONDS)
+            process_.signal(signal.SIGKILL)
+            await process_.over(_KILL_SECONDS)
 
     async def remove(self, handle: Handle) -> None:
-        await asyncio.to_thread(self._remove, self._places.of(handle))
+        await asyncio.to_thread(self._remove, self._folders.of(handle))
 
     async def inspect(self, handle: Handle) -> Found | None:
-        folder = self._places.of(handle)
+        folder = self._folders.of(handle)
         return _found(folder) if folder.begun else None
 
     async def list(self) -> Sequence[Found]:
-        return await asyncio.to_thread(lambda: [_found(folder) for folder in self._places.all()])
+        return await asyncio.to_thread(lambda: [_found(folder) for folder in self._folders.all()])
 
     async def wait(self, handle: Handle) -> Ended:
-        folder = self._places.of(handle)
-        with folder.warden() as keeper:
-            if keeper is not None:
-                await keeper.over()
+        folder = self._folders.of(handle)
+        with folder.supervisor_process() as process_:
+            if process_ is not None:
+                await process_.over()
         return folder.ended()
 
     async def usage(self, handle: Handle) -> Usage | None:
-        return await asyncio.to_thread(_usage, self._places.of(handle))
+        return await asyncio.to_thread(_usage, self._folders.of(handle))
 
     async def logs(self, handle: Handle, *, tail: int) -> str:
-        return await asyncio.to_thread(_tail, self._places.of(handle).log, tail)
+        return await asyncio.to_thread(_tail, self._folders.of(handle).log, tail)
 
     async def resize(self, handle: Handle, *, cpu_cores: int, memory_bytes: int) -> None:
-        folder = self._places.of(handle)
+        folder = self._folders.of(handle)
         if folder.begun:
             self._limit(folder, cpu_cores, memory_bytes)
 
     async def attend(self) -> None:
-        self._places.attend()
+        self._folders.attend()
 
     def address(self, handle: Handle) -> Address:
-        return Address(url="http://instance", socket=str(self._places.socket(handle)))
+        return Address(url="http://instance", socket=str(self._folders.socket(handle)))
 
     def pod_name(self, handle: Handle) -> str | None:  # noqa: ARG002 - there are no pods here
         return None
@@ -137,7 +138,7 @@ class SubprocessLauncher:
         )
 
     def _environment(self, order: LaunchRequest, folder: Folder) -> dict[str, str]:
-        """Nothing of ours but what a server needs: no database, no keys, no operator's token."""
+        """Only what a server needs: no database URL, no keys, no operator token."""
         inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
         own = {
             "HOME": str(folder.data),
@@ -146,7 +147,7 @@ class SubprocessLauncher:
             "PENSTOCK_INSTANCE_SECRETS_FD": "0",
             "PENSTOCK_INSTANCE_BACKEND": order.backend,
             "PENSTOCK_INSTANCE_DIR": str(folder.data),
-            "PENSTOCK_INSTANCE_SOCKET": str(self._places.socket(order.handle)),
+            "PENSTOCK_INSTANCE_SOCKET": str(self._folders.socket(order.handle)),
             "PENSTOCK_INSTANCE_MEMORY_BYTES": str(order.memory_bytes),
             "PENSTOCK_INSTANCE_CPU": str(order.cpu_cores),
             "PENSTOCK_URL": order.control_plane_url,
@@ -156,45 +157,46 @@ class SubprocessLauncher:
     def _remove(self, folder: Folder) -> None:
         self._keep_log(folder)
         shutil.rmtree(folder.path, ignore_errors=True)
-        shutil.rmtree(self._places.socket(folder.handle).parent, ignore_errors=True)
+        shutil.rmtree(self._folders.socket(folder.handle).parent, ignore_errors=True)
         with suppress(OSError):
             folder.path.parent.rmdir()
 
     def _keep_log(self, folder: Folder) -> None:
-        kept = self._places.root / "logs"
-        kept.mkdir(mode=0o700, parents=True, exist_ok=True)
+        logs = self._folders.root / "logs"
+        logs.mkdir(mode=0o700, parents=True, exist_ok=True)
         with suppress(FileNotFoundError):
-            folder.log.replace(kept / f"{folder.handle.instance_id}-{folder.handle.launch}.log")
-        newest_first = sorted(kept.iterdir(), key=lambda file: file.stat().st_mtime, reverse=True)
+            folder.log.replace(logs / f"{folder.handle.instance_id}-{folder.handle.launch}.log")
+        newest_first = sorted(logs.iterdir(), key=lambda file: file.stat().st_mtime, reverse=True)
         for file in newest_first[KEPT_LOGS:]:
             file.unlink(missing_ok=True)
 
 
 def _secrets(order: LaunchRequest) -> bytes:
-    """What the server reads from its standard input, once."""
+    """The secrets that the server reads from its standard input, once."""
     content = json.dumps({"PENSTOCK_INSTANCE_TOKEN": order.token, **order.secrets}).encode()
     if len(content) > supervisor.SECRET_BYTES:
         raise LaunchFailed(
-            f"The secrets of a graph server have {len(content)} bytes; {supervisor.SECRET_BYTES} are allowed.",
-            hint="Are PENSTOCK_STORAGE_SECRET_ACCESS_KEY and PENSTOCK_INSTANCE_FALKORDB_URL what they should be?",
+            f"The secrets of a graph server have {len(content)} bytes;"
+            f" the maximum is {supervisor.SECRET_BYTES}.",
+            hint="Check PENSTOCK_STORAGE_SECRET_ACCESS_KEY and PENSTOCK_INSTANCE_FALKORDB_URL.",
         )
     return content
 
 
 def of_home(home: Path) -> SubprocessLauncher:
-    """The one of a home folder, for whoever runs or ends what is in it."""
+    """The launcher of a home folder."""
     return SubprocessLauncher(home / "instances")
 
 
 def _found(folder: Folder) -> Found:
-    with folder.warden() as keeper:
-        return Found(handle=folder.handle, ended=folder.ended() if keeper is None else None)
+    with folder.supervisor_process() as process_:
+        return Found(handle=folder.handle, ended=folder.ended() if process_ is None else None)
 
 
 def _usage(folder: Folder) -> Usage | None:
-    with folder.warden() as keeper:
+    with folder.supervisor_process() as process_:
         child = folder.child
-        if keeper is None or child is None:
+        if process_ is None or child is None:
             return None
         disk = sum(_size(file) for file in folder.path.rglob("*"))
         return Usage(memory_bytes=supervisor.memory_of(supervisor.family(child)), disk_bytes=disk)
@@ -202,10 +204,10 @@ def _usage(folder: Folder) -> Usage | None:
 
 def _size(file: Path) -> int:
     try:
-        found = file.lstat()
+        status = file.lstat()
     except FileNotFoundError:
         return 0
-    return found.st_blocks * 512
+    return status.st_blocks * 512
 
 
 def _tail(file: Path, size: int) -> str:

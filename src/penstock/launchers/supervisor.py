@@ -1,15 +1,15 @@
-"""Keeps one graph server: its limits, its log, and how it ended.
+"""Supervises one graph server: enforces its limits, writes its log, and records how it ended.
 
-    python -I -S warden.py FOLDER COMMAND… < SECRETS
+    python -I -S supervisor.py FOLDER COMMAND… < SECRETS
 
-Started by the subprocess launcher in an isolated interpreter, by its path, so it imports nothing of
-ours. It leaves its parent at once and belongs to nobody, so a control plane may die and come back
-while the server runs on; one that does not come back within the hour ends it. What it reads at its
-start becomes the server's standard input: secrets go by no environment, which other processes of
-the account can read. The server dies with its warden. The lock in the folder is the truth about who
-runs: there is one warden a folder, and its folder is used once. Address-space limits cannot be used
-(an embedded graph database reserves terabytes that it never touches), so the memory that the server
-and its children really hold is measured a few times a second.
+Started by the subprocess launcher in an isolated interpreter, by its path, so it imports nothing
+else of Penstock. It detaches from its parent at once, so a control plane may be restarted while the
+server keeps running; without a control plane for an hour, the server is ended. Its standard input
+is passed on to the server: secrets never go into the environment, which other processes of the
+account can read. The server dies with its supervisor. The lock in the folder decides who runs:
+there is one supervisor per folder, and a folder is used once. Address-space limits cannot be used
+(an embedded graph database reserves terabytes that it never touches), so the resident memory of the
+server and its children is measured a few times per second.
 """
 
 import ctypes
@@ -28,13 +28,13 @@ ATTENDED = "attended"
 TICK = 0.2
 LOG_BYTES = 4 * 1024 * 1024
 SECRET_BYTES = 60_000
-"""Less than a pipe holds without a reader."""
+"""Less than the buffer of a pipe, so writing never blocks."""
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 1, 36, 38
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 def start_time(pid: int) -> int | None:
-    """When a process began, in ticks since boot; None when there is none, or only its corpse."""
+    """Start time of a process in ticks since boot; None if it does not exist or is a zombie."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
@@ -47,28 +47,26 @@ def boot_id() -> str:
 
 
 def family(pid: int) -> list[int]:
-    """A process and all that descend from it."""
-    found, queue = [], [pid]
+    """A process and all its descendants."""
+    family_pids, queue = [], [pid]
     while queue:
-        each = queue.pop()
-        found.append(each)
+        process = queue.pop()
+        family_pids.append(process)
         try:
-            for task in Path(f"/proc/{each}/task").iterdir():
+            for task in Path(f"/proc/{process}/task").iterdir():
                 queue += map(int, (task / "children").read_text().split())
         except (FileNotFoundError, ProcessLookupError):
             continue
-    return found
+    return family_pids
 
 
 def memory_of(pids: list[int]) -> int:
-    """Bytes that they hold, without files; a page that a fork shares with its parent counts for
-    both."""
+    """Private memory of the processes; a page shared after a fork counts for both."""
     return sum(map(_private, pids))
 
 
 def exact_memory_of(pids: list[int]) -> int:
-    """The same with every page counted once; the kernel walks all of them for it, so it is asked
-    rarely."""
+    """Like `memory_of`, with shared pages counted once; slow, as the kernel walks all pages."""
     return sum(map(_share, pids))
 
 
@@ -92,14 +90,14 @@ def _share(pid: int) -> int:
 
 
 def write(file: Path, value: object) -> None:
-    """All of it or nothing, however we end."""
+    """Write a JSON file atomically."""
     draft = file.with_suffix(".new")
     draft.write_text(json.dumps(value))
     draft.replace(file)
 
 
 class Log:
-    """Two files of a few megabytes: when one is full, the older goes."""
+    """A log rotated over two files of a few megabytes."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -137,8 +135,8 @@ class GraphServerSupervisor:
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
         self._read_limits()
         output = self._spawn()
-        for each in (signal.SIGTERM, signal.SIGQUIT):
-            signal.signal(each, self._on_stop)
+        for number in (signal.SIGTERM, signal.SIGQUIT):
+            signal.signal(number, self._on_stop)
         started = {
             "pid": os.getpid(),
             "start": start_time(os.getpid()),
@@ -193,8 +191,8 @@ class GraphServerSupervisor:
 
     def _keep(self, output: int) -> None:
         poll, end = select.poll(), os.pidfd_open(self._child)
-        for each in (output, end):
-            poll.register(each, select.POLLIN)
+        for descriptor in (output, end):
+            poll.register(descriptor, select.POLLIN)
         looked = 0.0
         while end not in (ready := dict(poll.poll(TICK * 1000))):
             if output in ready and not self._copy(output):
@@ -205,7 +203,7 @@ class GraphServerSupervisor:
         os.close(end)
 
     def _copy(self, output: int) -> bool:
-        """What the server has said until now; False when it will say no more."""
+        """Copy the available output to the log; False at its end."""
         while True:
             try:
                 text = os.read(output, 65536)
@@ -219,9 +217,9 @@ class GraphServerSupervisor:
         self._read_limits()
         self._check_attended()
         pids = family(self._child)
-        if memory_of(pids) > self._memory and (held := exact_memory_of(pids)) > self._memory:
+        if memory_of(pids) > self._memory and (exact_bytes := exact_memory_of(pids)) > self._memory:
             self._oom = True
-            self._log.add(f"killed: {held} bytes held, {self._memory} allowed\n".encode())
+            self._log.add(f"killed: {exact_bytes} bytes held, {self._memory} allowed\n".encode())
             self._kill()
 
     def _read_limits(self) -> None:
@@ -238,8 +236,7 @@ class GraphServerSupervisor:
                     os.sched_setaffinity(int(task.name), limits["cpus"])
 
     def _check_attended(self) -> None:
-        """A control plane that never comes back leaves nothing behind for ever. A machine's sleep
-        does not count."""
+        """End the server if no control plane was seen for long; suspend time does not count."""
         with suppress(FileNotFoundError):
             touched = (self._folder.parents[1] / ATTENDED).stat().st_mtime_ns
             if touched != self._attended_at:
@@ -253,8 +250,7 @@ class GraphServerSupervisor:
             _signal(pid, signal.SIGKILL)
 
     def _reap(self) -> int:
-        """The server's end, and that of everything it left behind, which is ours as soon as it is
-        an orphan."""
+        """Wait for the server, then kill its orphans, which we inherit as their subreaper."""
         _, status = os.waitpid(self._child, 0)
         while True:
             for pid in family(os.getpid())[1:]:
@@ -276,11 +272,9 @@ def _oom_kills() -> int:
 
 
 def main(folder: Path, command: list[str]) -> None:
-    """`+` on the standard output says that the server was begun, now or before; nothing says that
-    it could not be."""
-    os.closerange(
-        3, os.sysconf("SC_OPEN_MAX")
-    )  # uvloop leaves our end of its pipe open under a second number
+    """Writes `+` to standard output if the server was started, now or before; else nothing."""
+    # uvloop leaves a duplicate of its pipe end open.
+    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
     secrets = sys.stdin.buffer.read()
     ready, theirs = os.pipe()
     if os.fork():
@@ -301,8 +295,8 @@ def main(folder: Path, command: list[str]) -> None:
         os.write(theirs, b"+")
         return
     null = os.open(os.devnull, os.O_RDWR)
-    for each in (0, 1):
-        os.dup2(null, each)
+    for descriptor in (0, 1):
+        os.dup2(null, descriptor)
     os.dup2(os.open(folder / "warden.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), 2)
     GraphServerSupervisor(folder, command, secrets).run(theirs)
 

@@ -1,1 +1,1 @@
-"""Well-kept Iceberg tables: what ails them, and the actions that cure it."""
+"""Maintenance of Iceberg tables: health reports, policies, and the actions that fix a table."""

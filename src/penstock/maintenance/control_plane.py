@@ -1,4 +1,4 @@
-"""What a maintenance job asks of the control plane; every call is for the attempt that holds it."""
+"""Client for the control plane's maintenance API; every call carries the fence of the attempt."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ class MaintenanceControlPlane(ControlPlaneClient):
         return await self._fenced(fence, "catalog")
 
     async def hold(self, fence: Fence) -> None:
-        """Raise StaleAttempt when the job is not ours any more."""
+        """Raise StaleAttempt when another attempt holds the job."""
         await self._fenced(fence, "hold")
 
     async def pointer(self, fence: Fence) -> str:
         return str((await self._fenced(fence, "pointer"))["metadata_location"])
 
     async def swap(self, fence: Fence, old: str, new: str) -> bool:
-        """Idempotent, so it is sent until it is answered."""
+        """Move the table's metadata pointer. Idempotent, so it is retried until it is answered."""
         return bool((await self._fenced(fence, "swap", old=old, new=new))["moved"])
 
     async def other_tables(self, fence: Fence) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""What maintenance refuses, and what can become of a commit."""
+"""Errors of the maintenance package."""
 
 from __future__ import annotations
 
@@ -14,60 +14,59 @@ class NoSuchTable(NotFound):
 
 
 class TableUnreadable(PenstockError):
-    """The catalog knows the table, but its metadata or a file that this names cannot be read."""
+    """The table is in the catalog, but its metadata or a file that it references is unreadable."""
 
     code = "TABLE_UNREADABLE"
     status = 422
 
 
 class CatalogUnavailable(Unavailable):
-    """The catalog, or the storage of its tables, does not answer."""
+    """The catalog, or the storage of its tables, is unavailable."""
 
     code = "CATALOG_UNAVAILABLE"
 
 
 class UnknownAction(InvalidInput):
-    """No action at all, or one that is not known: the request itself is wrong."""
+    """The request names no action, or an unknown one."""
 
     code = "UNKNOWN_ACTION"
     status = 400
 
 
 class Refused(PenstockError):
-    """The table is of a kind that we must not touch in this way. Nothing was written."""
+    """The action is not allowed on this table. Nothing was written."""
 
     code = "MAINTENANCE_REFUSED"
     status = 422
 
 
 class MaintenanceFailed(PenstockError):
-    """An action did not end well; what each of them did is told with the job."""
+    """An action of the job failed; the job lists the outcome of each action."""
 
     code = "MAINTENANCE_FAILED"
 
 
 class CommitConflict(Conflict):
-    """Somebody else committed first, and what they did cannot stand beside ours. Nothing of ours is
-    in the table."""
+    """Another writer committed a conflicting change first. Our change is not in the table."""
 
     code = "COMMIT_CONFLICT"
 
 
 class CommitUnknown(Unavailable):
-    """Nobody can say whether the commit stands: nothing may be deleted."""
+    """The outcome of the commit is unknown, so none of its files may be deleted."""
 
     code = "COMMIT_UNKNOWN"
     retryable = False
 
 
 class ContentDiffers(PenstockError):
-    """What was written does not hold what was read. It was not committed."""
+    """The written rows differ from the rows read. Nothing was committed."""
 
     code = "CONTENT_DIFFERS"
 
 
 class UnreadableFile(PenstockError):
-    """A data file that is missing or damaged, or whose columns the table cannot hold. Nothing was
+    """A data file is missing or damaged, or its columns do not fit the table. Nothing was
     committed."""
 
     code = "UNREADABLE_FILE"

@@ -1,12 +1,11 @@
-"""The maintenance job: the actions of one table, one after the other, each told to the control
-plane as it ends.
+"""Handlers of maintenance jobs: run the actions of one table in order and report each outcome.
 
-An attempt that takes over from one that died goes on where that one was: what had ended is not done
-again. What had not is planned anew on the table as it is, so a part that was committed stays.
+An attempt that replaces a dead one skips the actions that ended. The others are planned again on
+the current table, so what was already committed stays.
 
-The embedded engine works in a thread of its own and stops at its next step when the job is taken
-away; whatever it would still commit is refused, for each swap goes through the control plane under
-the fence, or asks for the fence right before. A remote engine is looked at now and then.
+The embedded engine runs in a thread and stops at its next step when the job is lost. It cannot
+commit afterwards: each swap goes through the control plane under the fence, or checks the fence
+right before. A remote engine is polled while the job is parked in between.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
 
     from penstock.jobs.handler import Job, JobContext
-    from penstock.maintenance.actions.context import Run
+    from penstock.maintenance.actions.context import ActionContext
     from penstock.maintenance.actions.model import Action
     from penstock.maintenance.control_plane import MaintenanceControlPlane
     from penstock.maintenance.tables.table_access import TableAccess
@@ -36,44 +35,54 @@ _TRIED_AGAIN = frozenset({Ended.FAILED, Ended.UNKNOWN})
 class Maintainer:
     def __init__(
         self,
-        planes: Callable[[], MaintenanceControlPlane],
+        connect: Callable[[], MaintenanceControlPlane],
         *,
         step: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self._planes = planes
+        self._connect = connect
         self._step = step
 
     async def __call__(self, job: Job, ctx: JobContext) -> Answer:
-        from penstock.maintenance.actions.context import Run
+        from penstock.maintenance.actions.context import ActionContext
 
         order = Order.read(job.payload)
-        async with self._planes() as plane:
+        async with self._connect() as control_plane:
             try:
-                told = await plane.catalog(ctx.fence)
-                run = Run(
+                catalog = await control_plane.catalog(ctx.fence)
+                action_context = ActionContext(
                     job_id=job.job_id,
                     attempt=ctx.fence.attempt_id.hex,
-                    fenced=told["shared"],
+                    fenced=catalog["shared"],
                     check=ctx.check,
                     step=self._step,
                 )
-                lake = await _lake(plane, order, ctx, run, told)
+                table_access = await _open_table_access(
+                    control_plane, order, ctx, action_context, catalog
+                )
                 if order.engine != EMBEDDED:
-                    return await self._look(job, plane, order, lake, run, ctx)
-                return Result(await self._work(plane, order, lake, run, ctx))
+                    return await self._poll_remote(
+                        job, control_plane, order, table_access, action_context, ctx
+                    )
+                return Result(
+                    await self._work(control_plane, order, table_access, action_context, ctx)
+                )
             except StaleAttempt:
                 raise Stopped(Stop.LOST) from None
 
     async def _work(
         self,
-        plane: MaintenanceControlPlane,
+        control_plane: MaintenanceControlPlane,
         order: Order,
-        lake: TableAccess,
-        run: Run,
+        table_access: TableAccess,
+        action_context: ActionContext,
         ctx: JobContext,
     ) -> dict[str, Any]:
-        left = 0 if order.dry_run else await ctx.in_thread(_tidy, lake, run)
-        earlier = await _ended_before(plane, ctx)
+        left = (
+            0
+            if order.dry_run
+            else await ctx.in_thread(_remove_leftovers, table_access, action_context)
+        )
+        earlier = await _ended_before(control_plane, ctx)
         outcomes: list[Outcome] = []
         for number, action in enumerate(order.actions):
             ctx.check()
@@ -84,45 +93,51 @@ class Maintainer:
                 )
                 outcomes.append(earlier[action.name])
                 continue
-            outcome = await ctx.in_thread(_act, lake, run, action, order.dry_run)
-            await plane.action_ended(ctx.fence, outcome.to_json())
+            outcome = await ctx.in_thread(
+                _run_action, table_access, action_context, action, order.dry_run
+            )
+            await control_plane.action_ended(ctx.fence, outcome.to_json())
             self._step("action_told")
             outcomes.append(outcome)
         ended_before = [str(action.name) for action in order.actions if action.name in earlier]
         return _result(order, left, outcomes) | {"ended_by_earlier_attempts": ended_before}
 
-    async def _look(
+    async def _poll_remote(
         self,
         job: Job,
-        plane: MaintenanceControlPlane,
+        control_plane: MaintenanceControlPlane,
         order: Order,
-        lake: TableAccess,
-        run: Run,
+        table_access: TableAccess,
+        action_context: ActionContext,
         ctx: JobContext,
     ) -> Answer:
-        """A remote engine works while nobody holds the job."""
+        """Poll a remote engine; its statement runs while the job is parked."""
         from penstock.maintenance.engines.registry import open_engine
         from penstock.maintenance.remote_handlers import RemoteMaintenance, RemoteState
 
         if job.state is None:
             state = RemoteState(
-                leftovers=0 if order.dry_run else await ctx.in_thread(_tidy, lake, run)
+                leftovers=0
+                if order.dry_run
+                else await ctx.in_thread(_remove_leftovers, table_access, action_context)
             )
         else:
             state = RemoteState.read(job.state)
-        told = (await plane.catalog(ctx.fence))["engine"]
-        async with open_engine(told, str(job.job_id)) as engine:
-            answer = await RemoteMaintenance(job, ctx, plane, order, engine, lake, run).look(state)
+        engine_config = (await control_plane.catalog(ctx.fence))["engine"]
+        async with open_engine(engine_config, str(job.job_id)) as engine:
+            answer = await RemoteMaintenance(
+                job, ctx, control_plane, order, engine, table_access, action_context
+            ).look(state)
             if isinstance(answer, Park):
                 return answer
             return Result(_result(order, answer.leftovers, answer.outcomes(engine.name)))
 
 
 class RemoteCanceller:
-    """Ends the statement of a job that ended while nobody held it."""
+    """Cancels the remote statement of a job that ended while it was parked."""
 
-    def __init__(self, planes: Callable[[], MaintenanceControlPlane]) -> None:
-        self._planes = planes
+    def __init__(self, connect: Callable[[], MaintenanceControlPlane]) -> None:
+        self._connect = connect
 
     async def __call__(self, job: Job, ctx: JobContext) -> Answer:
         from penstock.maintenance.engines.registry import open_engine
@@ -131,15 +146,17 @@ class RemoteCanceller:
         state = RemoteState.read(job.payload["state"])
         if not state.query_id:
             return Result()
-        async with self._planes() as plane:
-            told = (await plane.catalog(ctx.fence))["engine"]
-        async with open_engine(told, str(job.job_id)) as engine:
-            await engine.cancel(state.held)
+        async with self._connect() as control_plane:
+            engine_config = (await control_plane.catalog(ctx.fence))["engine"]
+        async with open_engine(engine_config, str(job.job_id)) as engine:
+            await engine.cancel(state.query)
         return Result({"query_id": state.query_id})
 
 
-async def _ended_before(plane: MaintenanceControlPlane, ctx: JobContext) -> dict[Name, Outcome]:
-    """Actions that earlier attempts ended well, or in a way that another try does not change."""
+async def _ended_before(
+    control_plane: MaintenanceControlPlane, ctx: JobContext
+) -> dict[Name, Outcome]:
+    """Actions of earlier attempts whose outcome is final; failed and unknown ones are retried."""
     outcomes = [
         Outcome(
             action=Name(ended["action"]),
@@ -147,7 +164,7 @@ async def _ended_before(plane: MaintenanceControlPlane, ctx: JobContext) -> dict
             engine=ended["engine"],
             message=ended["message"],
         )
-        for ended in await plane.ended_actions(ctx.fence)
+        for ended in await control_plane.ended_actions(ctx.fence)
     ]
     return {outcome.action: outcome for outcome in outcomes if outcome.status not in _TRIED_AGAIN}
 
@@ -158,10 +175,9 @@ def _result(order: Order, left: int, outcomes: Sequence[Outcome]) -> dict[str, A
 
 
 def _check(outcomes: Sequence[Outcome]) -> None:
-    """A job failed when an action did, when nobody knows of one, or when the table refused them
-    all."""
-    bad = [each for each in outcomes if each.status in (Ended.FAILED, Ended.UNKNOWN)]
-    refused = [each for each in outcomes if each.status is Ended.REFUSED]
+    """Raise if an action failed, if the outcome of one is unknown, or if all were refused."""
+    bad = [outcome for outcome in outcomes if outcome.status in (Ended.FAILED, Ended.UNKNOWN)]
+    refused = [outcome for outcome in outcomes if outcome.status is Ended.REFUSED]
     if bad:
         raise MaintenanceFailed(f"{bad[0].action}: {bad[0].message}", actions=_statuses(outcomes))
     if len(refused) == len(outcomes):
@@ -172,50 +188,63 @@ def _statuses(outcomes: Sequence[Outcome]) -> dict[str, str]:
     return {str(outcome.action): str(outcome.status) for outcome in outcomes}
 
 
-def _tidy(lake: TableAccess, run: Run) -> int:
+def _remove_leftovers(table_access: TableAccess, action_context: ActionContext) -> int:
     from penstock.maintenance.actions.leftovers import remove_leftovers
 
-    return remove_leftovers(lake, run)
+    return remove_leftovers(table_access, action_context)
 
 
-def _act(lake: TableAccess, run: Run, action: Action, dry_run: bool) -> Outcome:
-    """The engine is loaded by the first job that needs it."""
+def _run_action(
+    table_access: TableAccess, action_context: ActionContext, action: Action, dry_run: bool
+) -> Outcome:
+    """Imports the engine on first use."""
     from penstock.maintenance.engines import embedded
 
-    return embedded.plan(lake, run, action) if dry_run else embedded.execute(lake, run, action)
+    return (
+        embedded.plan(table_access, action_context, action)
+        if dry_run
+        else embedded.execute(table_access, action_context, action)
+    )
 
 
-async def _lake(
-    plane: MaintenanceControlPlane, order: Order, ctx: JobContext, run: Run, told: Mapping[str, Any]
+async def _open_table_access(
+    control_plane: MaintenanceControlPlane,
+    order: Order,
+    ctx: JobContext,
+    action_context: ActionContext,
+    catalog: Mapping[str, Any],
 ) -> TableAccess:
-    """A table of the shared catalog is reached by way of the control plane, any other one directly."""
+    """Access through the control plane for the shared catalog, otherwise directly."""
     from penstock.maintenance.tables.catalogs import CatalogConfig, open_catalog
     from penstock.maintenance.tables.neighbors import TablePointer
     from penstock.maintenance.tables.table_access import CatalogTableAccess, FencedTableAccess
 
     loop, fence = asyncio.get_running_loop(), ctx.fence
 
-    def ask(question: Coroutine[Any, Any, T]) -> T:
-        """From the engine's thread."""
-        return asyncio.run_coroutine_threadsafe(question, loop).result()
+    def call(request: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine on the event loop and wait for it, from the engine's thread."""
+        return asyncio.run_coroutine_threadsafe(request, loop).result()
 
     def others() -> list[TablePointer]:
-        return [TablePointer.read(table) for table in ask(plane.other_tables(fence))]
+        return [TablePointer.read(table) for table in call(control_plane.other_tables(fence))]
 
     identifier = order.name.identifier
-    if told["shared"]:
+    if catalog["shared"]:
         return FencedTableAccess(
             identifier,
-            properties=told["properties"],
-            current=lambda: ask(plane.pointer(fence)),
-            swap=lambda old, new: ask(plane.swap(fence, old, new)),
+            properties=catalog["properties"],
+            current=lambda: call(control_plane.pointer(fence)),
+            swap=lambda old, new: call(control_plane.swap(fence, old, new)),
             others=others,
-            run=run,
+            context=action_context,
         )
     config = CatalogConfig(
-        name=told["name"], type=told["type"], uri=told["uri"], properties=told["properties"]
+        name=catalog["name"],
+        type=catalog["type"],
+        uri=catalog["uri"],
+        properties=catalog["properties"],
     )
-    opened = await ctx.in_thread(lambda: open_catalog(config, mark=run.mark))
+    opened = await ctx.in_thread(lambda: open_catalog(config, mark=action_context.mark))
     return CatalogTableAccess(
-        opened, identifier, fence=lambda: ask(plane.hold(fence)), elsewhere=others
+        opened, identifier, fence=lambda: call(control_plane.hold(fence)), elsewhere=others
     )

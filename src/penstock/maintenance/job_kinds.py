@@ -1,4 +1,4 @@
-"""The kinds of job that maintain Iceberg tables."""
+"""Job kinds of table maintenance, with their policies and handlers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a maintenance job is told: which table, and what to do with it."""
+"""Payloads of maintenance jobs: the table, the actions and the engine."""
 
 from __future__ import annotations
 

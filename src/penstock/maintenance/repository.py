@@ -1,4 +1,4 @@
-"""What is known of tables, and what was done to them, in PostgreSQL."""
+"""Stores table health, maintenance jobs and their outcomes in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ SQL = load("penstock.maintenance.sql")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenTable:
-    """A table as it was looked at last."""
+    """A table as of the last refresh."""
 
     catalog: str
     db: str
     table: str
     enabled: bool | None
-    """None where it is not known, and then there is no score and an error."""
+    """None if the table could not be read; then `error` is set and `score` is None."""
     score: int | None
     facts: dict[str, Any]
     health: dict[str, Any]
@@ -42,7 +42,7 @@ class SeenTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherTable:
-    """A table beside the one that a job is about, as far as this database knows it."""
+    """Another table than the job's, as far as this database knows it."""
 
     catalog: str
     db: str
@@ -57,7 +57,9 @@ class MaintenanceStore:
 
     # tables
 
-    async def saw(self, name: TableName, facts: Facts, health: Health, *, enabled: bool) -> None:
+    async def record_table(
+        self, name: TableName, facts: Facts, health: Health, *, enabled: bool
+    ) -> None:
         await self._db.changed(
             SQL.table_put,
             **name.values(),
@@ -68,7 +70,7 @@ class MaintenanceStore:
             error=None,
         )
 
-    async def could_not_see(self, name: TableName, error: str) -> None:
+    async def record_error(self, name: TableName, error: str) -> None:
         values = {"enabled": None, "score": None, "facts": "{}", "health": "{}", "error": error}
         await self._db.changed(SQL.table_put, **name.values(), **values)
 
@@ -86,7 +88,7 @@ class MaintenanceStore:
         limit: int = 10_000,
         offset: int = 0,
     ) -> tuple[list[SeenTable], int]:
-        """The worst first; before them those that cannot be read, whose level is `unreadable`."""
+        """Unreadable tables (level `unreadable`) first, then by score, lowest first."""
         rows = await self._db.fetch(
             SQL.table_list,
             catalog=catalog,
@@ -148,11 +150,11 @@ class MaintenanceStore:
     # the pointers of a catalog that lives in this database
 
     async def pointer(self, tx: Tx, name: TableName) -> str | None:
-        found: str | None = await tx.value(SQL.pointer_get, **name.values())
-        return found
+        location: str | None = await tx.value(SQL.pointer_get, **name.values())
+        return location
 
     async def swap(self, tx: Tx, name: TableName, old: str, new: str) -> bool:
-        """Whether the pointer is where it was to be moved; also when it was moved there before."""
+        """Whether the pointer is at `new` now; also True if an earlier call moved it there."""
         if await tx.changed(SQL.pointer_swap, **name.values(), old=old, new=new) == 1:
             return True
         return await self.pointer(tx, name) == new
@@ -163,8 +165,8 @@ class MaintenanceStore:
         name: TableName,
         shared: Sequence[str],
     ) -> list[OtherTable]:
-        """The other tables of this database, where the catalogs that are `shared` live; and those
-        of all other catalogs but the table's own, as they were seen last.
+        """All other tables of the `shared` catalogs, which live in this database, and the tables of
+        other catalogs except the table's own, as of their last refresh.
         """
         here: list[asyncpg.Record] = []
         if shared and await tx.value(SQL.pointer_any):

@@ -1,8 +1,8 @@
-"""The desk where maintenance is asked for: a table is looked up, its lock is taken with the job, or
-both are not.
+"""The maintenance service: submit jobs, plan actions and refresh the health of tables.
 
-PyIceberg blocks, so all that reads a catalog runs in threads; and it is loaded by the first
-question, for a control plane without catalogs needs none of it.
+A job and the lock of its table are created in one transaction. PyIceberg blocks, so everything that
+reads a catalog runs in threads; it is imported on first use, because a control plane without
+catalogs does not need it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from penstock.jobs.model import JobSpec
 from penstock.kit import logging
 from penstock.kit.clock import SYSTEM
 from penstock.kit.errors import Draining, PenstockError, Unavailable
-from penstock.maintenance.actions.context import Run
+from penstock.maintenance.actions.context import ActionContext
 from penstock.maintenance.errors import NoSuchTable, Refused, TableUnreadable
 from penstock.maintenance.payloads import EMBEDDED, Order, TableName
 from penstock.maintenance.tables.health import judge
@@ -49,7 +49,7 @@ class Refreshed:
     """Tables that could not be read."""
     forgotten: int = 0
     unavailable: tuple[str, ...] = ()
-    """Catalogs that did not answer."""
+    """Catalogs that could not be listed."""
 
 
 class MaintenanceService:
@@ -73,25 +73,23 @@ class MaintenanceService:
     def name(self, catalog: str | None, db: str, table: str) -> TableName:
         return TableName(catalog=self.pool.catalogs.get(catalog).name, db=db, table=table)
 
-    # asking for work
+    # submitting jobs
 
     async def check_open(self) -> None:
         if (await self._jobs.control())["draining"]:
             raise Draining(
-                "The system is draining: no maintenance is taken.",
+                "The system is draining and accepts no maintenance jobs.",
                 hint="Try again after the drain.",
             )
 
     async def submit(
         self, order: Order, *, actor: str, run_id: int | None = None, policy: str | None = None
     ) -> int:
-        """The job's id; ResourceLocked names the job that holds the table."""
+        """Enqueue a job and return its id; ResourceLocked names the job that holds the table."""
         if order.engine != EMBEDDED and order.engine not in (engines := self.pool.catalogs.engines):
-            known = ", ".join((EMBEDDED, *engines))
-            raise Refused(
-                f"There is no engine {order.engine[:40]!r}.", hint=f"Known engines: {known}."
-            )
-        snapshot_id = await self._known(order.name)
+            names = ", ".join((EMBEDDED, *engines))
+            raise Refused(f"Unknown engine {order.engine[:40]!r}.", hint=f"Known engines: {names}.")
+        snapshot_id = await self._current_snapshot(order.name)
         spec = JobSpec(
             kind=order.kind, payload=order.to_json(), lock_key=order.name.lock_key, created_by=actor
         )
@@ -103,12 +101,12 @@ class MaintenanceService:
         await self._audit(order, added.job_id, actor)
         return added.job_id
 
-    async def _known(self, name: TableName) -> int | None:
-        """A table that is in the copy, or in the catalog; its current snapshot."""
+    async def _current_snapshot(self, name: TableName) -> int | None:
+        """The current snapshot of a table, from the last refresh or else from the catalog."""
         seen = await self.store.seen(name)
         if seen is not None and seen.error is None:
-            found: int | None = seen.facts.get("snapshot_id")
-            return found
+            snapshot_id: int | None = seen.facts.get("snapshot_id")
+            return snapshot_id
         facts, _ = await self.look(name, Tier.METADATA)
         return facts.snapshot_id
 
@@ -124,37 +122,37 @@ class MaintenanceService:
         except Exception as e:
             log.warning("audit_not_written", job_id=job_id, error=type(e).__name__)
 
-    # looking
+    # reading tables
 
     async def look(
         self, name: TableName, tier: Tier, *, afresh: bool = False
     ) -> tuple[Facts, Health]:
-        """Manifests are not read again while the table has the snapshot that they were read of,
-        unless `afresh`."""
+        """Read and store the facts and health of a table. Manifests are read again only if the
+        snapshot changed, or if `afresh`."""
         table = await asyncio.to_thread(self.pool.load, name)
         return await self._judge(name, table, tier, afresh=afresh)
 
     async def plan(self, name: TableName, actions: Sequence[Action]) -> list[Outcome]:
-        """What each action would do to the table as it is now, each for itself."""
+        """What each action by itself would do to the current table."""
         from penstock.maintenance.engines import embedded
         from penstock.maintenance.tables.neighbors import TablePointer
 
-        run = Run(job_id=0, attempt="plan", now=self._clock.now)
+        context = ActionContext(job_id=0, attempt="plan", now=self._clock.now)
         async with self._db.transaction() as tx:
             others = await self.store.other_tables(tx, name, self.pool.catalogs.shared)
-        if self.pool.catalogs.get(name.catalog).shared:  # then the lake asks that database itself
+        if self.pool.catalogs.get(name.catalog).shared:  # its TableAccess reads them itself
             others = [table for table in others if table.metadata_location is None]
         pointers = [TablePointer.read(asdict(table)) for table in others]
-        lake = await asyncio.to_thread(self.pool.lake, name, pointers)
-        return [await asyncio.to_thread(embedded.plan, lake, run, action) for action in actions]
+        table_access = await asyncio.to_thread(self.pool.table_access, name, pointers)
+        return [
+            await asyncio.to_thread(embedded.plan, table_access, context, action)
+            for action in actions
+        ]
 
     async def refresh(
         self, catalog: str | None = None, tier: Tier = Tier.MANIFESTS, *, afresh: bool = False
     ) -> Refreshed:
-        """Look at every table of one catalog or of all.
-
-        One that does not answer does not keep the others waiting.
-        """
+        """Refresh every table of one catalog or of all; unavailable catalogs are skipped."""
         refreshed = Refreshed()
         for config in [self.pool.catalogs.get(catalog)] if catalog else list(self.pool.catalogs):
             try:
@@ -165,10 +163,10 @@ class MaintenanceService:
                 log.warning("catalog_not_listed", catalog=config.name, error=e.message)
                 refreshed = replace(refreshed, unavailable=(*refreshed.unavailable, config.name))
                 continue
-            room = asyncio.Semaphore(AT_ONCE)
+            slots = asyncio.Semaphore(AT_ONCE)
             tables = [TableName(catalog=config.name, db=db, table=table) for db, table in names]
             seen = await asyncio.gather(
-                *(self._refresh_one(room, table, tier, afresh=afresh) for table in tables)
+                *(self._refresh_one(slots, table, tier, afresh=afresh) for table in tables)
             )
             forgotten = await self.store.forget_others(config.name, names)
             refreshed = replace(
@@ -180,24 +178,23 @@ class MaintenanceService:
         return refreshed
 
     async def _refresh_one(
-        self, room: asyncio.Semaphore, name: TableName, tier: Tier, *, afresh: bool
+        self, slots: asyncio.Semaphore, name: TableName, tier: Tier, *, afresh: bool
     ) -> bool:
-        async with room:
+        async with slots:
             try:
                 await self.look(name, tier, afresh=afresh)
             except NoSuchTable:
                 return False
             except (TableUnreadable, Refused, Unavailable) as e:
                 log.warning("table_not_seen", table=str(name), error=e.message)
-                await self.store.could_not_see(name, e.message)
+                await self.store.record_error(name, e.message)
                 return False
             return True
 
     async def _judge(
         self, name: TableName, table: Table, tier: Tier, *, afresh: bool
     ) -> tuple[Facts, Health]:
-        """What is stored is never less than what was known of this snapshot: a look at the metadata
-        alone leaves it."""
+        """Reading only the metadata never overwrites stored manifest facts of the same snapshot."""
         from penstock.maintenance.tables.expectation import Judged
         from penstock.maintenance.tables.facts import look, look_again
         from penstock.maintenance.tables.table_access import not_loaded
@@ -224,7 +221,9 @@ class MaintenanceService:
 
     async def _store(self, name: TableName, table: Table, facts: Facts, now: datetime) -> None:
         health = judge(facts, now_ms=_milliseconds(now))
-        await self.store.saw(name, facts, health, enabled=opted_out(table.properties) is None)
+        await self.store.record_table(
+            name, facts, health, enabled=opted_out(table.properties) is None
+        )
 
 
 def _milliseconds(now: datetime) -> int:

@@ -1,5 +1,4 @@
-"""Many things deleted at once, with care: by filters, as many as the caller expects, each by its
-own rules."""
+"""Bulk delete by filters: the caller states the expected count; each resource's rules apply."""
 
 from __future__ import annotations
 
@@ -21,8 +20,8 @@ if TYPE_CHECKING:
 
 log = logging.get(__name__)
 MOST = 100
-AT_ONCE = 5
-"""An instance takes its time to end."""
+MAX_CONCURRENT = 5
+"""Stopping an instance is slow."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,65 +42,67 @@ class Deleted:
 
 
 class BulkDelete:
-    def __init__(self, db: Db, endings: DeletionHooks, *, audit: Audit | None = None) -> None:
+    def __init__(self, db: Db, hooks: DeletionHooks, *, audit: Audit | None = None) -> None:
         self._db = db
-        self._endings = endings
+        self._hooks = hooks
         self._audit = audit
 
     async def match(self, kind: ResourceKind, which: BulkFilter) -> list[int]:
-        """The things that fit; without a filter, or when they are too many, none is told."""
+        """Ids that match the filters; InvalidInput without a filter or with too many matches."""
         if all(value is None for value in which.values().values()):
-            raise InvalidInput("Name at least one filter.", field="filters")
+            raise InvalidInput("At least one filter is required.", field="filters")
         if kind == "mapping" and which.status is not None:
             raise InvalidInput("Mappings have no status.", field="filters.status")
-        found = await self._db.fetch(SQL.bulk_match, kind=kind, **which.values(), limit=MOST + 1)
-        if len(found) > MOST:
+        rows = await self._db.fetch(SQL.bulk_match, kind=kind, **which.values(), limit=MOST + 1)
+        if len(rows) > MOST:
             raise InvalidInput(
-                f"More than {MOST} {kind}s fit.",
-                hint="Narrow the filters and do it in parts.",
+                f"More than {MOST} {kind}s match.",
+                hint="Narrow the filters and delete in parts.",
                 maximum=MOST,
             )
-        return [row["id"] for row in found]
+        return [row["id"] for row in rows]
 
     async def delete(
         self, kind: ResourceKind, which: BulkFilter, *, expected: int, actor: str, reason: str
     ) -> tuple[list[int], Deleted]:
-        """What fits, and what became of each. One that cannot be deleted keeps no other one."""
+        """Delete the matches; one that cannot be deleted does not stop the others."""
         ids = await self.match(kind, which)
         if len(ids) != expected:
             raise InvalidInput(
-                f"{len(ids)} {kind}s fit, not {expected}.",
-                hint="Look at them with dry_run first.",
+                f"{len(ids)} {kind}s match, not {expected}.",
+                hint="Review them with dry_run first.",
                 field="expected_count",
                 matched_count=len(ids),
             )
         await self._note(kind, ids, actor, reason)
-        return ids, await self._each(kind, ids, actor)
+        return ids, await self._delete_all(kind, ids, actor)
 
-    async def _each(self, kind: ResourceKind, ids: Sequence[int], actor: str) -> Deleted:
+    async def _delete_all(self, kind: ResourceKind, ids: Sequence[int], actor: str) -> Deleted:
         done = Deleted()
-        for start in range(0, len(ids), AT_ONCE):
-            few = ids[start : start + AT_ONCE]
-            errors = await asyncio.gather(*(self._one(kind, each, actor) for each in few))
-            for each, error in zip(few, errors, strict=True):
+        for start in range(0, len(ids), MAX_CONCURRENT):
+            few = ids[start : start + MAX_CONCURRENT]
+            errors = await asyncio.gather(
+                *(self._delete_one(kind, resource_id, actor) for resource_id in few)
+            )
+            for resource_id, error in zip(few, errors, strict=True):
                 if error is None:
-                    done.ids.append(each)
+                    done.ids.append(resource_id)
                 else:
-                    done.errors[each] = error
+                    done.errors[resource_id] = error
         return done
 
-    async def _one(self, kind: ResourceKind, each: int, actor: str) -> str | None:
-        """Why it is still there; None when it is gone, whoever was quicker."""
-        end: End = getattr(self._endings, kind)
+    async def _delete_one(self, kind: ResourceKind, resource_id: int, actor: str) -> str | None:
+        """The error, or None if the resource is gone."""
+        end: End = getattr(self._hooks, kind)
         try:
-            await end(each, actor)
+            await end(resource_id, actor)
         except NotFound:
             return None
         except PenstockError as e:
             return f"{e.code}: {e.message}"
         except Exception:
-            log.exception("bulk_delete_failed", kind=kind, id=each)
-            return "INTERNAL: Something went wrong on our side."
+            log.exception("bulk_delete_failed", kind=kind, id=resource_id)
+            return "INTERNAL: Internal error; see the log of the control plane."
         return None
 
     async def _note(self, kind: ResourceKind, ids: Sequence[int], actor: str, reason: str) -> None:

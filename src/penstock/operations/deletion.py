@@ -1,8 +1,6 @@
-"""How things are deleted when nobody stands before them: by the lifecycle, or many at once by an
-admin.
+"""Deletion hooks, used by lifecycle rules and by bulk delete.
 
-The rules are those of a delete by hand; what something still needs is refused with
-DependencyExists.
+They apply the same rules as a manual delete: DependencyExists while a resource is in use.
 """
 
 from __future__ import annotations
@@ -12,13 +10,12 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 End: TypeAlias = Callable[[int, str], Awaitable[object]]
-"""What to end, and who wants it."""
+"""Deletes the resource with this id for this actor."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletionHooks:
-    """`idle_instance` may put to sleep what `instance` ends, and `old_instance` ends whatever it is
-    doing."""
+    """`idle_instance` may suspend instead of terminating; `old_instance` forces the termination."""
 
     instance: End
     old_instance: End

@@ -1,5 +1,4 @@
-"""Whether everything that the platform stands on answers: each part is really asked, all at once,
-none for long."""
+"""Health of the platform: checks every component concurrently, each with a timeout."""
 
 from __future__ import annotations
 
@@ -15,12 +14,12 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     Question: TypeAlias = Callable[[], Awaitable[object]]
-    """Asks one component; raises what is wrong."""
+    """Checks one component; raises if it is unhealthy."""
 
 log = logging.get(__name__)
 HealthWord: TypeAlias = Literal["healthy", "unhealthy"]
 OverallWord: TypeAlias = Literal["healthy", "degraded", "unhealthy"]
-PATIENCE = 5.0
+TIMEOUT_SECONDS = 5.0
 VITAL = "database"
 
 
@@ -37,18 +36,17 @@ class Health:
         parts: Mapping[str, Question],
         sources: Callable[[], Awaitable[Mapping[str, Question]]],
         *,
-        patience: float = PATIENCE,
+        timeout: float = TIMEOUT_SECONDS,
     ) -> None:
-        """`sources` says whom else to ask today; when the database is away it cannot, and the
-        answer tells so."""
+        """`sources` lists the data sources to check; without the database they are skipped."""
         self._parts = parts
         self._sources = sources
-        self._patience = patience
+        self._timeout = timeout
 
     async def ask(self) -> dict[str, Answer]:
         questions = dict(self._parts)
         try:
-            async with asyncio.timeout(self._patience):
+            async with asyncio.timeout(self._timeout):
                 questions |= await self._sources()
         except (PenstockError, TimeoutError) as e:
             log.warning("sources_not_asked", error=str(e))
@@ -61,21 +59,21 @@ class Health:
         started = time.monotonic()
         error: str | None = None
         try:
-            async with asyncio.timeout(self._patience):
+            async with asyncio.timeout(self._timeout):
                 await question()
         except TimeoutError:
-            error = f"No answer within {self._patience:g} s."
+            error = f"No answer within {self._timeout:g} s."
         except PenstockError as e:
             error = e.message
         except Exception as e:
             log.exception("component_failed", component=name)
-            error = f"It failed with {type(e).__name__}; the log has more."
+            error = f"The check failed with {type(e).__name__}; see the log."
         took = round((time.monotonic() - started) * 1000, 2)
         return Answer(status="unhealthy" if error else "healthy", latency_ms=took, error=error)
 
 
 def overall(answers: Mapping[str, Answer]) -> OverallWord:
-    """Without its database the platform is nothing; without another part it does less."""
+    """Unhealthy without the database, degraded without any other component."""
     if answers[VITAL].status == "unhealthy":
         return "unhealthy"
     return (

@@ -1,9 +1,8 @@
-"""The end of what has lived its time: instances, then the snapshots that no instance needs, then
-the mappings without snapshots. In this order one pass can take all three; what something still
-stands on waits for a later pass.
+"""Lifecycle loop: ends expired instances, then snapshots without instances, then mappings without
+snapshots. In this order one pass can delete all three; resources in use wait for a later pass.
 
-Each thing is ended by its own rules, in a transaction of its own: one that cannot be ended keeps no
-other one.
+Every resource is ended by its own rules, in its own transaction: a failure does not stop the
+others.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ if TYPE_CHECKING:
 
 log = logging.get(__name__)
 BATCH = 500
-AT_ONCE = 5
-"""An instance takes its time to end."""
+MAX_CONCURRENT = 5
+"""Stopping an instance is slow."""
 ACTOR = "lifecycle"
 
 
@@ -50,42 +49,45 @@ class Lifecycle(Loop[Ended]):
     def __init__(
         self,
         db: Db,
-        endings: DeletionHooks,
+        hooks: DeletionHooks,
         *,
         every: float,
         metrics: LoopMetrics,
         counts: LifecycleMetrics,
     ) -> None:
         super().__init__(db, every=every, metrics=metrics)
-        self._endings = endings
+        self._hooks = hooks
         self._counts = counts
 
     async def run_once(self) -> Ended:
         with self._counts.duration.time():
             instances, left = await self._instances()
-            snapshots, kept = await self._each(
-                await self._ids("snapshot"), "snapshot", self._endings.snapshot
+            snapshots, snapshots_failed = await self._end_all(
+                await self._ids("snapshot"), "snapshot", self._hooks.snapshot
             )
-            mappings, held = await self._each(
-                await self._ids("mapping"), "mapping", self._endings.mapping
+            mappings, mappings_failed = await self._end_all(
+                await self._ids("mapping"), "mapping", self._hooks.mapping
             )
         self._counts.passes.inc()
         self._counts.instances.inc(instances)
         self._counts.snapshots.inc(snapshots)
         self._counts.mappings.inc(mappings)
         return Ended(
-            instances=instances, snapshots=snapshots, mappings=mappings, failed=left + kept + held
+            instances=instances,
+            snapshots=snapshots,
+            mappings=mappings,
+            failed=left + snapshots_failed + mappings_failed,
         )
 
     async def _instances(self) -> tuple[int, int]:
         rows = await self._db.fetch(SQL.lifecycle_instances, limit=BATCH)
-        old = await self._each(
-            (r["instance_id"] for r in rows if r["expired"]), "instance", self._endings.old_instance
+        old = await self._end_all(
+            (r["instance_id"] for r in rows if r["expired"]), "instance", self._hooks.old_instance
         )
-        idle = await self._each(
+        idle = await self._end_all(
             (r["instance_id"] for r in rows if not r["expired"]),
             "instance",
-            self._endings.idle_instance,
+            self._hooks.idle_instance,
         )
         return old[0] + idle[0], old[1] + idle[1]
 
@@ -93,23 +95,29 @@ class Lifecycle(Loop[Ended]):
         statement = SQL.lifecycle_snapshots if what == "snapshot" else SQL.lifecycle_mappings
         return [row[f"{what}_id"] for row in await self._db.fetch(statement, limit=BATCH)]
 
-    async def _each(self, ids: Iterable[int], what: str, end: End) -> tuple[int, int]:
-        """How many ended, and how many should have and could not."""
+    async def _end_all(self, ids: Iterable[int], what: str, end: End) -> tuple[int, int]:
+        """How many were ended, and how many failed."""
         left, ends = list(ids), Counter[str]()
         while left:
-            few, left = left[:AT_ONCE], left[AT_ONCE:]
-            ends.update(await asyncio.gather(*(self._one(each, what, end) for each in few)))
+            few, left = left[:MAX_CONCURRENT], left[MAX_CONCURRENT:]
+            ends.update(
+                await asyncio.gather(
+                    *(self._end_one(resource_id, what, end) for resource_id in few)
+                )
+            )
         return ends["ended"], ends["failed"]
 
-    async def _one(self, each: int, what: str, end: End) -> Literal["ended", "waits", "failed"]:
+    async def _end_one(
+        self, resource_id: int, what: str, end: End
+    ) -> Literal["ended", "waits", "failed"]:
         try:
-            await end(each, ACTOR)
+            await end(resource_id, ACTOR)
         except DatabaseUnavailable:
             raise
-        except (NotFound, Conflict) as e:  # somebody was quicker, or needs it since
-            log.debug("lifecycle_waits", what=what, id=each, reason=e.message)
+        except (NotFound, Conflict) as e:  # deleted meanwhile, or in use again
+            log.debug("lifecycle_waits", what=what, id=resource_id, reason=e.message)
             return "waits"
         except Exception:
-            log.exception("lifecycle_failed", what=what, id=each)
+            log.exception("lifecycle_failed", what=what, id=resource_id)
             return "failed"
         return "ended"

@@ -1,5 +1,4 @@
-"""How the background loops of the whole deployment stand: who ran last, and who asked for a run by
-hand."""
+"""Status of the background loops of the whole deployment: last runs and manual triggers."""
 
 from __future__ import annotations
 
@@ -39,8 +38,8 @@ class LoopStatusStore:
         await self._db.changed(SQL.loop_ran, name=name, status=status, every=every)
 
     async def ask(self, name: str, *, actor: str, reason: str) -> datetime:
-        """Write down that a run was asked for; a second one within the minute is refused, wherever
-        it is asked."""
+        """Record a manual trigger; RateLimited for a second one within a minute, on any control
+        plane."""
         async with self._db.transaction() as tx:
             at: datetime | None = await tx.value(
                 SQL.loop_trigger,
@@ -53,7 +52,8 @@ class LoopStatusStore:
                 before = await tx.row(SQL.loop_triggered, name=name)
                 ago = 0.0 if before is None else before["ago"]
                 raise RateLimited(
-                    f"{name} was triggered {ago:.0f} s ago; once every {TRIGGER_SECONDS} s is enough.",
+                    f"{name} was triggered {ago:.0f} s ago;"
+                    f" the limit is once every {TRIGGER_SECONDS} s.",
                     retry_after_seconds=max(1, round(TRIGGER_SECONDS - ago)),
                 )
             if self._audit is not None:

@@ -1,4 +1,4 @@
-"""How the graphs stand as a whole, for operators: reads only, a fixed number of queries each."""
+"""Read-only overview of exports, snapshots and instances, for operators."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Instances:
     by_status: dict[str, int]
     by_owner: dict[str, int]
     used: int
-    """Those that the limits count."""
+    """Instances that count against the limits."""
     without_pod_name: int
 
     @property
@@ -54,12 +54,14 @@ class Overview:
         self._pools = pools
 
     def connections(self) -> dict[str, int]:
-        """Those of this process."""
-        found = [pool.connections() for pool in self._pools]
-        return {state: sum(each[state] for each in found) for state in ("active", "idle")}
+        """Database connections of this process, by state."""
+        counts = [pool.connections() for pool in self._pools]
+        return {
+            state: sum(pool_counts[state] for pool_counts in counts) for state in ("active", "idle")
+        }
 
     async def use(self) -> dict[str, int]:
-        """Bytes and counts of everything, by the names of the figures."""
+        """Bytes and counts of the cluster, by name."""
         [row] = await self._db.fetch(SQL.cluster_use)
         return dict(row)
 
@@ -72,22 +74,22 @@ class Overview:
         limit: int = 50,
         ascending: bool = False,
     ) -> tuple[list[ExportSummary], int]:
-        """One page of the export jobs of all snapshots, and how many there are."""
+        """One page of the export jobs of all snapshots, and the total."""
         statement = SQL.export_list.ascending() if ascending else SQL.export_list
-        wanted = {"status": status, "snapshot_id": snapshot_id, "job_id": None}
-        found = await self._db.fetch(statement, **wanted, offset=offset, limit=limit)
-        if not found and offset:
-            beyond = await self._db.fetch(statement, **wanted, offset=0, limit=1)
+        filters = {"status": status, "snapshot_id": snapshot_id, "job_id": None}
+        rows = await self._db.fetch(statement, **filters, offset=offset, limit=limit)
+        if not rows and offset:
+            beyond = await self._db.fetch(statement, **filters, offset=0, limit=1)
             return [], beyond[0]["total"] if beyond else 0
-        return [_summary(row) for row in found], found[0]["total"] if found else 0
+        return [_summary(row) for row in rows], rows[0]["total"] if rows else 0
 
     async def export_job(self, job_id: int) -> ExportSummary:
-        found = await self._db.fetch(
+        rows = await self._db.fetch(
             SQL.export_list, status=None, snapshot_id=None, job_id=job_id, offset=0, limit=1
         )
-        if not found:
+        if not rows:
             raise NotFound(f"There is no export job {job_id}.")
-        return _summary(found[0])
+        return _summary(rows[0])
 
     async def exports_by_status(self) -> dict[str, int]:
         return _counts(await self._db.fetch(SQL.export_states))
@@ -96,17 +98,17 @@ class Overview:
         return _counts(await self._db.fetch(SQL.snapshot_states))
 
     async def instances(self) -> Instances:
-        found = await self._db.fetch(SQL.instance_states)
+        rows = await self._db.fetch(SQL.instance_states)
         by_status: dict[str, int] = {}
         by_owner: dict[str, int] = {}
-        for row in found:
+        for row in rows:
             by_status[row["status"]] = by_status.get(row["status"], 0) + row["count"]
             by_owner[row["owner_username"]] = by_owner.get(row["owner_username"], 0) + row["count"]
         return Instances(
             by_status=by_status,
             by_owner=by_owner,
-            used=sum(row["used"] for row in found),
-            without_pod_name=sum(row["without_pod_name"] for row in found),
+            used=sum(row["used"] for row in rows),
+            without_pod_name=sum(row["without_pod_name"] for row in rows),
         )
 
 

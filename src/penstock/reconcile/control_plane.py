@@ -1,4 +1,4 @@
-"""What the jobs of reconciliation runs ask of the control plane."""
+"""Control plane client for the jobs of reconciliation runs."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 class ReconcileControlPlane(ControlPlaneClient):
     async def start_run(self, fence: Fence, recipe_id: str, parameters: dict[str, Any]) -> int:
-        """Start the run that a scheduled job is about; asked twice it is the same run."""
+        """Start the run of a scheduled job; a second call returns the same run."""
         body = {**wire.dump_fence(fence), "recipe_id": recipe_id, "parameters": parameters}
         return int((await self._internal("POST", "runs/start", body))["run_id"])
 
     async def run_callback(self, run_id: int) -> dict[str, Any]:
-        """The address, body, signature and outbound policy of a run's callback."""
+        """The URL, body, signature and outbound policy of a run's callback."""
         callback: dict[str, Any] = await self._internal("GET", f"runs/{run_id}/callback")
         return callback

@@ -1,11 +1,15 @@
-"""What reconciliation says no with.
+"""Errors of the reconcile package.
 
-InvalidInput ├── RecipeInvalid     RECIPE_INVALID      `faults` has every fault, with a suggestion
-├── BadValue          RECONCILE_BAD_VALUE text where a number or a date is meant; says where ├──
-BadDecision       RECONCILE_DECISION  a decision by hand whose key cannot be read ├── RuleFailed
-RECONCILE_RULE      a rule or free SQL fails at a value └── TooManyCandidates RECONCILE_TOO_MANY
-the recipe multiplies rows Internal └── TotalsDiffer      RECONCILE_TOTALS    matched + unmatched is
-not what was read: our fault, never the data's Conflict └── ThresholdPassed   RECONCILE_THRESHOLD
+InvalidInput
+├── RecipeInvalid     RECIPE_INVALID       the recipe has faults; `faults` lists all of them
+├── BadValue          RECONCILE_BAD_VALUE  text where a rule needs a number or a date
+├── BadDecision       RECONCILE_DECISION   a manual decision whose key cannot be read
+├── RuleFailed        RECONCILE_RULE       a rule or free SQL fails at a value
+└── TooManyCandidates RECONCILE_TOO_MANY   the recipe multiplies rows
+Internal
+└── TotalsDiffer      RECONCILE_TOTALS     matched + unmatched differs from the rows read: a bug
+Conflict
+└── ThresholdPassed   RECONCILE_THRESHOLD  more is unmatched than the recipe allows
 """
 
 from __future__ import annotations
@@ -20,14 +24,14 @@ class RecipeInvalid(InvalidInput):
 
 
 class BadValue(InvalidInput):
-    """A value is no number or date where a rule wants one; the message has the side, the column,
+    """A value is not the number or date that a rule needs; the message names the side, the column,
     the value and its key."""
 
     code = "RECONCILE_BAD_VALUE"
 
 
 class BadDecision(InvalidInput):
-    """A decision by hand names a key that the primary key of its side cannot have; the message has
+    """A manual decision has a key that does not fit the primary key of its side; the message has
     both keys."""
 
     code = "RECONCILE_DECISION"
@@ -40,14 +44,15 @@ class RuleFailed(InvalidInput):
 
 
 class TooManyCandidates(InvalidInput):
-    """A rule would multiply rows; give it a narrower condition, or raise the limit that the
-    message names."""
+    """A rule would multiply rows; add a narrower condition, or raise the limit named in the
+    message."""
 
     code = "RECONCILE_TOO_MANY"
 
 
 class TotalsDiffer(Internal):
-    """Matched plus unmatched is not what was read: a fault of ours, and no evidence was written."""
+    """Matched plus unmatched differs from the rows read: a bug in Penstock; no evidence was
+    written."""
 
     code = "RECONCILE_TOTALS"
 

@@ -1,4 +1,4 @@
-"""The kinds of job that a reconciliation run is made of."""
+"""Job kinds of a reconciliation run."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Where data comes from: one contract, one module a driver, each imported only when it is chosen."""
+"""Data sources: one contract and one module or package per driver, imported on first use."""

@@ -1,8 +1,8 @@
-"""What must hold of every batch: names that tell columns apart, and times that are times.
+"""Checks of every record batch: unique column names, and dates and times within Arrow's range.
 
-Sources keep infinities, and hours past the last one, inside their date and time types; Arrow has no
-place for them, and a driver hands over whatever number they are stored as. That number would become
-a wrong date in silence: it is an error that names the column instead.
+Some sources allow infinity, and times from 24:00 on, in date and time types. Arrow cannot represent
+them, and drivers pass on the stored number, which would silently become a wrong date. That is an
+error that names the column instead.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_00
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Range:
-    """The least and the greatest stored number that is a real date or moment."""
+    """The smallest and largest stored number that is a valid date or timestamp."""
 
     date32: tuple[int, int]
     timestamp: tuple[int, int]
@@ -48,8 +48,8 @@ def distinct(names: Sequence[str]) -> None:
 
 
 def distinct_in_any_case(names: Sequence[str], table: str) -> None:
-    """For a query that is run by an engine which does not tell names apart by case, and would
-    read one for the other."""
+    """Reject names that differ only in case, for an engine that ignores case and would read one
+    column for the other."""
     seen: dict[str, str] = {}
     for name in names:
         if (other := seen.setdefault(name.casefold(), name)) != name:
@@ -61,12 +61,14 @@ def distinct_in_any_case(names: Sequence[str], table: str) -> None:
 
 
 def finite(batch: pa.RecordBatch, real: Range) -> pa.RecordBatch:
-    """The batch, or an error that names the column whose value Arrow's type cannot mean."""
+    """The batch, or an error that names the column with a value outside Arrow's range."""
     for field, column in zip(batch.schema, batch.columns, strict=True):
         if not _within(column, real):
             raise SourceQueryError(
-                f"Column {field.name} has a value (infinity, or an hour past the last) that {field.type} cannot hold.",
-                hint=f"Replace it in the query, for example with NULL, or cast {field.name} to text.",
+                f"Column {field.name} has a value that {field.type} cannot represent"
+                " (infinity, or a time from 24:00 on).",
+                hint="Replace it in the query, for example with NULL, or cast "
+                f"{field.name} to text.",
             )
     return batch
 
@@ -78,5 +80,7 @@ def _within(column: pa.Array, real: Range) -> bool:
     if bounds is None:
         return True
     stored = column.view(pa.int32() if column.type.bit_width == 32 else pa.int64())
-    found = pc.min_max(stored).as_py()
-    return found["min"] is None or (bounds[0] <= found["min"] and found["max"] <= bounds[1])
+    extremes = pc.min_max(stored).as_py()
+    return extremes["min"] is None or (
+        bounds[0] <= extremes["min"] and extremes["max"] <= bounds[1]
+    )

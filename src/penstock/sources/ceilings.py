@@ -1,8 +1,7 @@
-"""What a source may ask of the machine that reads it: the operator decides, not the source's owner.
+"""Upper limits for the resources that a source may use, set by the operator.
 
-A source's configuration may ask for less. What asks for more is refused when it is written, and cut
-down whenever the source is opened, so that what was stored before a ceiling was lowered obeys it
-too.
+A source's configuration may ask for less. A value above a ceiling is rejected on write and clamped
+whenever the source is opened, so a lowered ceiling also applies to stored sources.
 """
 
 from __future__ import annotations
@@ -30,11 +29,10 @@ _MB = 1000**2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounded:
-    """One setting of a driver: which ceiling holds for it, what it is when nothing is said, and its
-    unit.
+    """One setting of a driver: its ceiling, its default and its unit.
 
-    A unit of None is a size with its unit written out, such as `256MB`; a number otherwise counts
-    so many of the ceiling's own."""
+    With unit None the value is a size with its unit, such as `256MB`; otherwise the value times
+    `unit` is in the unit of the ceiling."""
 
     ceiling: str
     default: float | str
@@ -92,7 +90,7 @@ BOUNDED: Mapping[str, Mapping[str, Bounded]] = {
         "retry_seconds": _wait(60),
     },
 }
-"""Every number that a driver takes and that costs memory, processor, disk or patience here."""
+"""Every numeric setting of a driver that costs memory, CPU, disk or time on this machine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,19 +107,19 @@ class Ceilings:
         return cls(**{name: getattr(settings, f"source_{name}") for name in cls.__slots__})
 
     def check(self, kind: str, config: Mapping[str, Any]) -> None:
-        """Refuse a configuration that asks for more, with the name of the operator's setting."""
+        """Reject a configuration above a ceiling, naming the operator's setting."""
         for name, bounded in BOUNDED.get(kind, {}).items():
             value = _get(config, name)
             if value is not None and self._is_past(bounded, value):
                 most = getattr(self, bounded.ceiling)
                 raise InvalidInput(
-                    f"{kind}: {name} asks for more than a source may have: {str(value)[:40]}.",
+                    f"{kind}: {name} is above the limit for sources: {str(value)[:40]}.",
                     hint=f"The operator's setting source_{bounded.ceiling} allows {most:,}.",
                     field=f"config.{name}",
                 )
 
     def clamp(self, kind: str, config: Mapping[str, Any]) -> dict[str, Any]:
-        """The configuration with nothing past a ceiling, the driver's own defaults included."""
+        """The configuration with every value, defaults included, within its ceiling."""
         clamped = dict(config)
         for name, bounded in BOUNDED.get(kind, {}).items():
             value = _get(clamped, name)
@@ -130,7 +128,7 @@ class Ceilings:
         return clamped
 
     def _is_past(self, bounded: Bounded, value: object) -> bool:
-        """What is no number at all is left to the driver, which refuses it."""
+        """False for a value that is not a number; the driver rejects that."""
         amount = _amount(bounded, value)
         return amount is not None and amount > getattr(self, bounded.ceiling)
 
@@ -149,7 +147,7 @@ def _amount(bounded: Bounded, value: object) -> float | None:
 
 
 def size_bytes(text: str) -> float | None:
-    """`1GiB` as bytes; None for what is no size."""
+    """`1GiB` in bytes; None if the text is not a size."""
     size = _SIZE.fullmatch(text)
     if size is None:
         return None
@@ -158,7 +156,7 @@ def size_bytes(text: str) -> float | None:
 
 
 def _get(config: Mapping[str, Any], name: str) -> object:
-    """A setting by its dotted name; None where it is not given."""
+    """A setting by its dotted name; None if it is not set."""
     outer, _, inner = name.partition(".")
     value = config.get(outer)
     if not inner:

@@ -1,5 +1,5 @@
-"""A driver's configuration: a frozen dataclass, filled from a source's `config` and, for its secret
-fields, `secrets`.
+"""Parse a driver's configuration: a frozen dataclass, filled from a source's `config` and, for its
+secret fields, `secrets`.
 
     @dataclass(frozen=True, slots=True, kw_only=True)
     class Config:
@@ -7,7 +7,7 @@ fields, `secrets`.
         port: Annotated[int, Field(ge=1, le=65535)] = 5432
         password: str = secret()
 
-The two never mix: a secret that stands in `config` is refused, for `config` is shown to people.
+A secret in `config` is rejected, because `config` is shown to users.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 def secret(default: Any = dataclasses.MISSING) -> Any:
-    """A field that is read from `secrets` only and never shown by `repr`."""
+    """A field that is read only from `secrets` and left out of `repr`."""
     metadata = {"secret": True}
     if default is dataclasses.MISSING:
         return dataclasses.field(repr=False, metadata=metadata)
@@ -36,8 +36,7 @@ def secret(default: Any = dataclasses.MISSING) -> Any:
 def read(
     kind: type[T], config: Mapping[str, object], secrets: Mapping[str, str], *, source: str
 ) -> T:
-    """The configuration as `kind`; what does not fit is named in one sentence, its value never
-    shown."""
+    """The configuration as `kind`; an error names the field, never its value."""
     hidden = _secret_names(kind)
     if misplaced := sorted(hidden & config.keys()):
         raise InvalidInput(

@@ -1,12 +1,12 @@
-"""What a source driver must do.
+"""The protocol of a source driver.
 
-Streaming only: memory is flat in the rows and no value becomes a Python object on the way. Types
-are exact; an all-null column keeps its declared type and a query of zero rows still has a schema.
-Column order is the query's.
+Reads are streamed: memory does not grow with the rows, and values do not become Python objects.
+Types are exact; an all-null column keeps its declared type and a query of zero rows still has a
+schema. Column order is the query's.
 
-Blocking drivers (ADBC, DuckDB, PyMySQL) and asynchronous ones (Trino) meet in `stream`: an async
-generator of record batches. A blocking driver runs its reads in a thread and hands batches over one
-at a time (back-pressure).
+Blocking drivers (ADBC, DuckDB, PyMySQL) and asynchronous ones (Trino) both implement `stream`, an
+async generator of record batches. A blocking driver reads in a thread, with back-pressure (see
+`threaded_stream`).
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How a table or query may be cut: chunks of about `chunk_bytes`, at most `max_chunks` of them.
+    """How to split a table or query: chunks of about `chunk_bytes`, at most `max_chunks`.
 
-    With `chunk_rows` it is rows that count, where the source's statistics know them. `key` is the
-    column to cut by where the source has nothing better.
+    With `chunk_rows` the row count decides, if the source has statistics. `key` is the column to
+    split by if the source has nothing better.
     """
 
     chunk_bytes: int = 192 * 1024 * 1024
@@ -35,7 +35,7 @@ class Limits:
     key: str | None = None
 
     def count(self, *, size: float, rows: float | None) -> int:
-        """Into how many chunks; none for what has nothing in it."""
+        """The number of chunks; 0 for an empty table."""
         if self.chunk_rows is None or rows is None:
             return min(self.max_chunks, math.ceil(size / self.chunk_bytes))
         return min(self.max_chunks, math.ceil(rows / self.chunk_rows))
@@ -43,10 +43,9 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
-    """A part that can be read apart from the others; all chunks of one plan see one moment.
+    """A part of a plan that can be read independently; all chunks of a plan see one snapshot.
 
-    JSON-able, for it travels in a job's payload. `snapshot` names the moment where the source can
-    share one.
+    JSON-serializable, for a job's payload. `snapshot` is its id, if the source can share one.
     """
 
     number: int
@@ -58,7 +57,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Chunks, and what keeps their moment alive: while `hold` is open the snapshot can be joined."""
+    """Chunks, and the hold that keeps their snapshot alive: readers can join it until `close`."""
 
     chunks: Sequence[Chunk]
     schema: pa.Schema
@@ -66,7 +65,7 @@ class Plan:
 
 
 class Hold(Protocol):
-    """An open transaction on the source that pins the moment; closing it frees the source."""
+    """Keeps the snapshot of a plan open on the source until it is closed."""
 
     async def alive(self) -> bool: ...
 
@@ -101,7 +100,7 @@ class Key:
 
 
 class Catalog(Protocol):
-    """What the schema browser asks."""
+    """Metadata queries of the schema browser."""
 
     async def tables(self) -> Sequence[Table]: ...
 
@@ -114,15 +113,14 @@ class Source(Protocol):
     """One configured source; opened with `async with`, safe for concurrent streams."""
 
     dialect: str
-    """The sqlglot dialect its SQL is checked and re-emitted in."""
+    """The sqlglot dialect in which its SQL is checked and re-emitted."""
 
     async def __aenter__(self) -> Source: ...
 
     async def __aexit__(self, *_: object) -> None: ...
 
     async def test(self) -> str:
-        """Really connect, really ask; returns what answered (product and version), raises
-        `SourceError`."""
+        """Connect and run a query; returns product and version, raises `SourceError`."""
         ...
 
     async def schema(self, sql: str) -> pa.Schema:
@@ -130,14 +128,14 @@ class Source(Protocol):
         ...
 
     async def plan(self, sql: str, limits: Limits) -> Plan:
-        """Cut a table (`SELECT … FROM one_table`) or query into chunks that see one moment; one
-        chunk is fine."""
+        """Split a table (`SELECT … FROM one_table`) or query into chunks of one snapshot; a single
+        chunk is allowed."""
         ...
 
     def stream(self, chunk: Chunk, *, trace: str = "") -> AsyncGenerator[pa.RecordBatch]:
         """Read a chunk. Closing the generator early (`aclose`) cancels the query at the source.
 
-        `trace` (job and attempt) is shown to the source where it has a place for it.
+        `trace` (job and attempt) is sent to the source if its protocol has a field for it.
         """
         ...
 

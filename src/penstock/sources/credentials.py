@@ -1,9 +1,7 @@
-"""What it takes to open a source: its type, its configuration, and its secrets, which stay in
-memory.
+"""The credentials of a source: type, configuration and secrets, which stay in memory.
 
-Drivers leak no credential by contract. What leaves here is looked through once more in any case:
-wherever a driver, its library or the server itself repeats one of the secrets, it is taken out of
-the error.
+Drivers must not leak credentials. As a second line of defense, every error that leaves `opened` is
+redacted: secrets that a driver, its library or the server repeats are removed.
 """
 
 from __future__ import annotations
@@ -24,9 +22,9 @@ if TYPE_CHECKING:
 
     from penstock.sources.contract import Source
 
-_HIDDEN = "[redacted]"
-_LEAST = 4
-"""A shorter secret is part of too many words: taking it out would tell it."""
+_REDACTED = "[redacted]"
+_SHORTEST_SECRET = 4
+"""A shorter secret is part of too many words: redacting it would reveal it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +36,7 @@ class SourceCredentials:
 
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> SourceCredentials:
-        """What the control plane sends to the attempt that holds a job."""
+        """Parse what the control plane sends to the attempt that runs a job."""
         return cls(
             type=document["type"],
             config=document["config"],
@@ -50,7 +48,7 @@ class SourceCredentials:
         return f"SourceCredentials(type={self.type!r})"
 
     def source(self) -> Source:
-        """Not yet connected; it may import its driver, so call it in a thread."""
+        """The source, not yet connected. May import its driver, so call it in a thread."""
         return open_source(self.type, self.config, self.secrets, outbound=self.outbound)
 
     @asynccontextmanager
@@ -59,24 +57,26 @@ class SourceCredentials:
             async with await asyncio.to_thread(self.source) as source:
                 yield source
         except Exception as e:
-            self._hush(e)
+            self._redact_secrets(e)
             raise
 
-    def _hush(self, error: Exception) -> None:
-        error.args = self._without(error.args)
+    def _redact_secrets(self, error: Exception) -> None:
+        error.args = self._redacted(error.args)
         error.__cause__, error.__suppress_context__ = None, True
         if isinstance(error, PenstockError):
-            error.message, error.hint = self._without(error.message), self._without(error.hint)
-            error.details = self._without(error.details)
+            error.message, error.hint = self._redacted(error.message), self._redacted(error.hint)
+            error.details = self._redacted(error.details)
 
-    def _without(self, value: Any) -> Any:
+    def _redacted(self, value: Any) -> Any:
         if isinstance(value, str):
             for secret in self.secrets.values():
-                if len(secret) >= _LEAST:
-                    value = value.replace(secret, _HIDDEN).replace(quote(secret, safe=""), _HIDDEN)
+                if len(secret) >= _SHORTEST_SECRET:
+                    value = value.replace(secret, _REDACTED).replace(
+                        quote(secret, safe=""), _REDACTED
+                    )
             return redact(value)
         if isinstance(value, dict):
-            return {name: self._without(item) for name, item in value.items()}
+            return {name: self._redacted(item) for name, item in value.items()}
         if isinstance(value, list | tuple):
-            return type(value)(self._without(item) for item in value)
+            return type(value)(self._redacted(item) for item in value)
         return value

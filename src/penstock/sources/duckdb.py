@@ -1,9 +1,9 @@
-"""DuckDB: a database file, or the DuckDB, Parquet and CSV files of one directory. Read only, and
-nothing else in reach.
+"""DuckDB driver: a database file, or the DuckDB, Parquet and CSV files of one directory. Read-only,
+without access to other files or the network.
 
-A file of the directory is a table named after it (`orders.parquet` is `orders`), a DuckDB file a
-catalog. One chunk a plan: the engine uses its threads inside a query, and one statement sees one
-moment.
+A file in the directory is a table named after it (`orders.parquet` is `orders`), a DuckDB file is a
+catalog. A plan has one chunk: the engine parallelizes within a query, and one statement sees one
+snapshot.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Config:
     directory: str | None = None
     memory_limit: Size = "256MB"
     spill_limit: Size = "4GB"
-    """Temporary disk of a query that does not fit into its memory."""
+    """Temporary disk space for queries that exceed the memory limit."""
     threads: Annotated[int, Field(ge=1, le=256)] = 2
 
 
@@ -68,13 +68,13 @@ class DuckDBSource:
         self._engine: Engine | None = None
 
     async def __aenter__(self) -> DuckDBSource:
-        self._engine = await threaded_stream.call(self._open, _nothing, name="duckdb")
+        self._engine = await threaded_stream.call(self._open, _no_cancel, name="duckdb")
         return self
 
     async def __aexit__(self, *_: object) -> None:
         engine, self._engine = self._engine, None
         if engine is not None:
-            await threaded_stream.call(engine.close, _nothing, name="duckdb")
+            await threaded_stream.call(engine.close, _no_cancel, name="duckdb")
 
     async def test(self) -> str:
         [(version,)] = await self.ask("SELECT version()")
@@ -127,34 +127,33 @@ class DuckDBSource:
         return engine
 
 
-def _nothing() -> None:
-    """Opening and closing are short, and cannot be interrupted."""
+def _no_cancel() -> None:
+    """Opening and closing are short and cannot be interrupted."""
 
 
 def _attach(
     main: DuckDBPyConnection, database: str | None, directory: Path | None
 ) -> Sequence[str]:
-    """Give the instance its database and files; returns the catalogs in which plain names are
-    looked up."""
+    """Attach the database and the files; returns the catalogs of the search path."""
     path = [_MEMORY]
     if database is not None:
         name = Path(database).stem
         _attach_database(main, Path(database), name)
         path.insert(0, name)
     for file in _files(directory) if directory else ():
-        _offer(main, file)
+        _add_file(main, file)
     return path
 
 
 def _files(directory: Path) -> Sequence[Path]:
-    """Without links that lead out of it: a database behind one would be attached for good."""
+    """The files, without links out of the directory: a database behind one would stay attached."""
     return [
         file for file in sorted(directory.iterdir()) if file.resolve().is_relative_to(directory)
     ]
 
 
-def _offer(main: DuckDBPyConnection, file: Path) -> None:
-    """A file that cannot be read is left out, so that it does not close the others."""
+def _add_file(main: DuckDBPyConnection, file: Path) -> None:
+    """Add a file as a table or catalog; an unreadable file is skipped with a warning."""
     try:
         with translated():
             if file.suffix in _DATABASES:
@@ -179,33 +178,37 @@ class DuckDBCatalog:
         self._source = source
 
     async def tables(self) -> Sequence[Table]:
-        found = await self._source.ask(
-            "SELECT table_catalog, table_schema, table_name, table_type = 'VIEW' FROM information_schema.tables"
+        rows = await self._source.ask(
+            "SELECT table_catalog, table_schema, table_name, table_type = 'VIEW'"
+            " FROM information_schema.tables"
             " WHERE table_catalog NOT IN ('system', 'temp') ORDER BY ALL"
         )
         return [
             Table(catalog=c, schema=s, name=n, kind="view" if view else "table")
-            for c, s, n, view in found
+            for c, s, n, view in rows
         ]
 
     async def columns(self, table: Table) -> Sequence[Column]:
-        found = await self._source.ask(
-            "SELECT column_name, data_type, is_nullable, column_index, column_default FROM duckdb_columns()"
-            " WHERE database_name = $1 AND schema_name = $2 AND table_name = $3 ORDER BY column_index",
+        rows = await self._source.ask(
+            "SELECT column_name, data_type, is_nullable, column_index, column_default"
+            " FROM duckdb_columns()"
+            " WHERE database_name = $1 AND schema_name = $2 AND table_name = $3"
+            " ORDER BY column_index",
             table.catalog,
             table.schema,
             table.name,
         )
         return [
             Column(name=name, data_type=kind, nullable=nullable, position=position, default=default)
-            for name, kind, nullable, position, default in found
+            for name, kind, nullable, position, default in rows
         ]
 
     async def keys(self, catalog: str, schema: str) -> Sequence[Key]:
-        found = await self._source.ask(
+        rows = await self._source.ask(
             "SELECT table_name, constraint_column_names, referenced_table, referenced_column_names"
             " FROM duckdb_constraints() WHERE database_name = $1 AND schema_name = $2"
-            " AND constraint_type IN ('PRIMARY KEY', 'FOREIGN KEY') ORDER BY table_oid, constraint_index",
+            " AND constraint_type IN ('PRIMARY KEY', 'FOREIGN KEY')"
+            " ORDER BY table_oid, constraint_index",
             catalog,
             schema,
         )
@@ -216,5 +219,5 @@ class DuckDBCatalog:
                 references=other,
                 referenced_columns=tuple(theirs),
             )
-            for table, columns, other, theirs in found
+            for table, columns, other, theirs in rows
         ]

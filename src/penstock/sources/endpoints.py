@@ -1,8 +1,8 @@
-"""Where a configuration leads, so that somebody can decide whether it may.
+"""The network and file destinations of a configuration, for access checks.
 
-A destination is a URL: `https://host:port` for anything on a network, whatever it speaks there,
-`unix:path` for a socket and `file:path` for files of the machine itself. A bucket without an
-endpoint is the cloud's own.
+A destination is a URL: `https://host:port` for a network address, whatever its protocol,
+`unix:path` for a socket and `file:path` for local files. A bucket without an endpoint is the cloud
+vendor's and has no destination.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ _KEYS = {
 
 
 def destinations(kind: str, config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Each with the setting that names it; of a configuration that no driver takes, whatever can be
-    read."""
+    """Pairs of setting and destination; for an invalid configuration, those that can be read."""
     if kind == "duckdb":
         yield from (
             (name, f"file:{config[name]}") for name in FOLDERS if config.get(name) is not None
@@ -39,12 +38,13 @@ def destinations(kind: str, config: Mapping[str, Any]) -> Iterator[tuple[str, st
     for name in HOSTS:
         yield from ((name, _host(host, config.get("port"))) for host in _each(config.get(name)))
     for name in URLS:
-        yield from ((name, found) for url in _each(config.get(name)) if (found := _url(url)))
+        for url in _each(config.get(name)):
+            if destination := _url(url):
+                yield name, destination
 
 
 def leans_on_server(kind: str, config: Mapping[str, Any], secrets: Collection[str]) -> bool:
-    """Whether it reads what the server itself may: its files, its sockets, or a cloud under the
-    server's identity."""
+    """Whether it uses the server's own access: its files, its sockets, or its cloud identity."""
     if any(url.startswith(("file:", "unix:")) for _, url in destinations(kind, config)):
         return True
     if kind == "bigquery":
@@ -58,7 +58,7 @@ def _scheme(url: Any) -> str:
 
 
 def _each(value: Any) -> Iterator[str]:
-    """One, a list, or libpq's list with commas."""
+    """The values of a string, a list, or a comma-separated list as in libpq."""
     texts = [value] if isinstance(value, str) else value if isinstance(value, list | tuple) else ()
     for text in texts:
         yield from (part.strip() for part in str(text).split(","))

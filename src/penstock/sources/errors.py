@@ -1,5 +1,5 @@
-"""What a source can say no with; drivers translate their library's errors into these and leak no
-credential."""
+"""Errors of the sources package; drivers translate their library's errors into these, without
+credentials."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _SERVER_ERROR_TYPES = frozenset({"EXTERNAL", "INSUFFICIENT_RESOURCES", "INTERNAL
 
 
 class SourceError(PenstockError):
-    """The source answered with an error of its own; `details` has its name and code."""
+    """The source returned an error; `details` has its name and code."""
 
     code = "SOURCE_ERROR"
     status = 422
@@ -22,7 +22,7 @@ class SourceRefused(SourceError):
 
 
 class SnapshotLost(SourceError):
-    """The moment that the chunks of a plan share is gone: what is not yet read must be planned
+    """The snapshot that the chunks of a plan share no longer exists: plan the unread chunks
     again."""
 
     code = "SOURCE_SNAPSHOT_LOST"
@@ -30,13 +30,13 @@ class SnapshotLost(SourceError):
 
 
 class SourceQueryError(InvalidInput):
-    """The SQL is wrong: syntax, a missing table or column, a type that does not fit."""
+    """The SQL is invalid: syntax, a missing table or column, a type mismatch."""
 
     code = "SOURCE_QUERY_ERROR"
 
 
 class SourceUnavailable(Unavailable):
-    """The source is down, reset the connection or timed out; trying again may help."""
+    """The source is down, reset the connection or timed out; a retry may succeed."""
 
     code = "SOURCE_UNAVAILABLE"
 
@@ -48,10 +48,10 @@ class DriverMissing(InvalidInput):
 
 
 def transient(error: PenstockError) -> bool:
-    """Whether another attempt may succeed.
+    """Whether a retry may succeed.
 
-    True for a source or storage that is away or busy, and for those of Trino's own errors that are
-    not the query's fault. Not for a timeout: the driver has tried that again already.
+    True for a source or storage that is down or overloaded, and for Trino errors that the query
+    did not cause. False for a timeout: the driver has already retried that.
     """
     if error.retryable:
         return True

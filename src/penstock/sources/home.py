@@ -1,10 +1,9 @@
-"""What belongs to Penstock itself and is no data source for anybody: its home folder, its database,
-its own address and its part of the object store. Whoever could read them as data would read secrets
-and what others may not share.
+"""Reject data sources that point at Penstock's own resources: its home folder, its database, its
+address and its part of the object store. Reading those as data would expose secrets and the data
+of other users.
 
-A place is recognised by where it leads, not by its name: paths are resolved, host names looked up.
-What a name looked up here cannot tell (a forwarded port, a proxy), the PostgreSQL driver finds once
-it is connected.
+Resources are compared by location, not by name: paths are resolved and host names looked up. What
+that cannot detect (a forwarded port, a proxy) the PostgreSQL driver checks after connecting.
 """
 
 from __future__ import annotations
@@ -26,18 +25,18 @@ if TYPE_CHECKING:
     Addresses: TypeAlias = Callable[[str], frozenset[str]]
 
 DATA_FOLDERS = ("lake", "warehouse")
-"""Folders of the home that hold data for people: the local lake and the demo's warehouse."""
+"""Folders of the home that hold user data: the local lake and the demo's warehouse."""
 _SCHEMES = {"https": 443, "http": 80}
 _POSTGRES_PORT = 5432
 
 
 class OwnHome(InvalidInput):
-    """The data source leads to something of Penstock's own."""
+    """The data source points at one of Penstock's own resources."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Database:
-    """`name` is None where the whole server is ours; `host` is a name, or the folder of a socket."""
+    """`name` is None if the whole server is Penstock's; `host` is a name or a socket folder."""
 
     host: str
     port: int
@@ -53,17 +52,16 @@ class Bucket:
 
 
 def addresses(host: str) -> frozenset[str]:
-    """Every address of a host; none of one that cannot be looked up, which can then not be
-    connected to either."""
+    """All addresses of a host; empty if it cannot be resolved, and so not connected to either."""
     try:
-        found = socket.getaddrinfo(host.strip("[]"), None, type=socket.SOCK_STREAM)
+        infos = socket.getaddrinfo(host.strip("[]"), None, type=socket.SOCK_STREAM)
     except (OSError, ValueError):
         return frozenset()
-    return frozenset(str(info[4][0]) for info in found)
+    return frozenset(str(info[4][0]) for info in infos)
 
 
 class HomeGuard:
-    """Blocking, for it looks names up; raises `OwnHome`."""
+    """Checks a configuration; raises `OwnHome`. Blocking, because it resolves host names."""
 
     def __init__(
         self,
@@ -75,7 +73,7 @@ class HomeGuard:
         address: tuple[str, int] | None = None,
         lookup: Addresses = addresses,
     ) -> None:
-        """`dsn` is our database's, `address` what the control plane listens on."""
+        """`dsn` is that of Penstock's database, `address` what the control plane listens on."""
         self._home = home
         self._storage = urlsplit(storage_url)
         self._bucket = _bucket(storage_url, storage_endpoint)
@@ -99,7 +97,7 @@ class HomeGuard:
 
     def _check_path(self, path: Path, setting: str) -> None:
         if "\0" in str(path):
-            return  # no path at all, as its driver says
+            return  # not a path; the driver rejects it
         where = _resolved(path)
         for folder in self._folders():
             if folder.is_relative_to(where):
@@ -112,7 +110,7 @@ class HomeGuard:
         return any(where.is_relative_to(home / name) for name in DATA_FOLDERS)
 
     def _folders(self) -> list[Path]:
-        """The home, what its links lead to (as root the embedded database lies elsewhere), and the
+        """The home, the targets of its links (as root the embedded database is elsewhere), and the
         storage."""
         folders = [_resolved(self._home)]
         if self._home.is_dir():
@@ -138,7 +136,7 @@ class HomeGuard:
             parts = urlsplit(url)
             host, port = parts.hostname or "", parts.port
         except ValueError:
-            return  # the driver and the reach name what is wrong with it
+            return  # the driver and the outbound check report what is wrong with it
         own = self._database()
         if kind == "postgres" and own is not None and not own.host.startswith("/"):
             same_port = _port(config) == own.port
@@ -162,14 +160,13 @@ class HomeGuard:
         if theirs is None or theirs.scheme != own.scheme:
             return
         if _host_of(theirs.endpoint).startswith(f"{own.name}."):
-            raise _own("config.endpoint", "it is the bucket that Penstock keeps its results in")
+            raise _own("config.endpoint", "it is the bucket that Penstock stores its results in")
         overlaps = theirs.prefix.startswith(own.prefix) or own.prefix.startswith(theirs.prefix)
         if theirs.name == own.name and overlaps and self._is_same_store(theirs, own):
-            raise _own("url", "Penstock keeps its own results there")
+            raise _own("url", "Penstock stores its own results there")
 
     def _is_same_store(self, theirs: Bucket, own: Bucket) -> bool:
-        """Without an endpoint it is the vendor's; of two that cannot be told apart it is taken for
-        the same."""
+        """Whether both are at the same endpoint; None stands for the vendor's."""
         if theirs.endpoint is None or own.endpoint is None:
             return theirs.endpoint == own.endpoint
         return self._is_same_host(_host_of(theirs.endpoint), _host_of(own.endpoint))
@@ -192,7 +189,7 @@ _LOOPBACK = frozenset({"127.0.0.1", "::1"})
 
 
 def database_of(dsn: str, folders: Collection[Path]) -> Database:
-    """Where a DSN leads; the server of a socket in one of our folders is ours as a whole."""
+    """The database of a DSN; a server with its socket in one of our folders is entirely ours."""
     parts = urlsplit(dsn)
     query = parse_qs(parts.query)
     host = (query.get("host") or [unquote(parts.hostname or "localhost")])[0]
@@ -240,7 +237,7 @@ def _resolved(path: Path) -> Path:
 
 def _own(setting: str, why: str) -> OwnHome:
     return OwnHome(
-        f"config.{setting.removeprefix('config.')}: this cannot be a data source, for {why}.",
-        hint="Name a place that holds only the data to be read.",
+        f"config.{setting.removeprefix('config.')}: this cannot be a data source: {why}.",
+        hint="Use a location that contains only the data to read.",
         field=f"config.{setting.removeprefix('config.')}",
     )

@@ -1,4 +1,5 @@
-"""A change of keys: what an older key sealed is sealed with the current one, all of it or nothing."""
+"""Key rotation: re-encrypt the credentials of all sources with the current key, in one
+transaction."""
 
 from __future__ import annotations
 
@@ -16,11 +17,11 @@ if TYPE_CHECKING:
 class Rekeyed:
     anew: int
     already: int
-    """Opened as well, so that a damaged or misplaced one is found."""
+    """Decrypted as well, so that a damaged or misplaced one is detected."""
 
 
 async def rekey(db: Db, vault: Vault) -> Rekeyed:
-    """The control plane may run meanwhile, if it has both keys."""
+    """Re-encrypt all credentials; the control plane may keep running if it has both keys."""
     anew = already = 0
     async with db.transaction() as tx:
         for row in await tx.fetch(SQL.source_sealed):

@@ -1,5 +1,5 @@
-"""Which drivers there are. A driver's module is imported only when it is chosen; its one function
-is `connect`, which takes a configuration and secrets and gives a `Source`."""
+"""The registry of source drivers. A driver's module is imported on first use; it has a function
+`connect`, which takes a configuration and secrets and returns a `Source`."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ class Driver:
     module: str
     extra: str
     dialect: str
-    """In which its SQL is written, for those who must know before the source is opened, or although
-    it is away."""
+    """The SQL dialect, known without opening the source."""
 
 
 DRIVERS: Mapping[str, Driver] = {
@@ -47,11 +46,11 @@ def open_source(
     *,
     outbound: OutboundPolicy = WITH_PRIVATE,
 ) -> Source:
-    """The source, not yet connected; a wrong configuration is `InvalidInput`, an absent driver
-    `DriverMissing`.
+    """The source, not yet connected; raises `InvalidInput` for a wrong configuration and
+    `DriverMissing` if the driver is not installed.
 
-    `outbound` says where its connections may lead; without one, as for an operator at a terminal,
-    anywhere but to reserved addresses."""
+    `outbound` restricts its connections. By default, as for an operator at a terminal, only
+    reserved addresses are blocked."""
     driver = DRIVERS.get(kind)
     if driver is None:
         raise InvalidInput(

@@ -1,5 +1,4 @@
-"""Configured sources: a row each, with credentials that go in and never come out but to whoever
-opens the source."""
+"""Repository of configured data sources; stored credentials are returned only to open a source."""
 
 from __future__ import annotations
 
@@ -42,11 +41,11 @@ MAX_ID = 2**53 - 1
 ASK_SECONDS = 30.0
 ITSELF = "penstock"
 QUESTIONS = 8
-_SAYS = 2000
+_MAX_MESSAGE = 2000
 
 
 class Audit(Protocol):
-    """Writes down who changed what, in the transaction that changes it."""
+    """Writes the audit log entry of a change, in the same transaction."""
 
     async def __call__(
         self, tx: Tx, actor: str, action: str, subject: str, detail: object
@@ -70,9 +69,10 @@ class DataSource:
 
 
 class DataSources:
-    """`reach` refuses a destination by raising; it is asked when a source is written and whenever
-    it is opened. So are `home`, which refuses what is Penstock's own, and `ceilings`, which bound
-    what a configuration may ask of this machine. `outbound` decides on every connection."""
+    """Data sources and their access checks, which run on every write and every open.
+
+    `reach` rejects a destination by raising, `home` rejects Penstock's own resources, and
+    `ceilings` bound the resources of a source. `outbound` is applied to every connection."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class DataSources:
         config: Mapping[str, Any],
         secrets: Mapping[str, str],
     ) -> DataSource:
-        """The configuration is checked by its driver before anything is written."""
+        """Add a source; its driver checks the configuration before anything is written."""
         check_name(name, "Data source")
         await self._check(SourceCredentials(type=kind, config=config, secrets=secrets))
         self._check_ceilings(kind, config)
@@ -119,7 +119,7 @@ class DataSources:
             except asyncpg.UniqueViolationError:
                 raise _taken(name) from None
             await self._seal(tx, row_id, secrets)
-            await self._note(tx, owner, "add", row_id, {"name": name, "type": kind})
+            await self._log_audit(tx, owner, "add", row_id, {"name": name, "type": kind})
         return await self.get(row_id)
 
     async def update(
@@ -131,7 +131,7 @@ class DataSources:
         config: Mapping[str, Any] | None = None,
         secrets: Mapping[str, str] | None = None,
     ) -> DataSource:
-        """What is None stays as it is; an earlier test no longer counts."""
+        """Change what is not None; clears the result of earlier tests."""
         row = await self._row(data_source_id)
         now = SourceCredentials(
             type=row["type"],
@@ -142,14 +142,14 @@ class DataSources:
         if config is not None:
             self._check_ceilings(now.type, config)
         if secrets is None and now.secrets:
-            _check_stays(now, orjson.loads(row["config"]))
+            _check_same_destination(now, orjson.loads(row["config"]))
         changed = {"name": name, "config": config is not None, "credentials": secrets is not None}
         text = None if config is None else _dump(config, "configuration")
         async with self._db.transaction() as tx:
             await self._rewrite(tx, data_source_id, name, text)
             if secrets is not None:
                 await self._seal(tx, data_source_id, secrets)
-            await self._note(tx, actor, "update", data_source_id, changed)
+            await self._log_audit(tx, actor, "update", data_source_id, changed)
         return await self.get(data_source_id)
 
     async def drop(self, data_source_id: int, *, actor: str = ITSELF) -> None:
@@ -158,10 +158,10 @@ class DataSources:
                 async with tx.savepoint():
                     dropped = await tx.changed(SQL.source_drop, data_source_id=_id(data_source_id))
             except (asyncpg.ForeignKeyViolationError, asyncpg.RestrictViolationError):
-                raise _needed(data_source_id) from None
+                raise _in_use(data_source_id) from None
             if not dropped:
                 raise _missing(data_source_id)
-            await self._note(tx, actor, "drop", data_source_id, {})
+            await self._log_audit(tx, actor, "drop", data_source_id, {})
 
     async def make_default(self, data_source_id: int, *, actor: str = ITSELF) -> DataSource:
         async with self._db.transaction() as tx:
@@ -169,16 +169,16 @@ class DataSources:
             await tx.changed(SQL.source_undefault)
             if not await tx.changed(SQL.source_make_default, data_source_id=_id(data_source_id)):
                 raise _missing(data_source_id)
-            await self._note(tx, actor, "default", data_source_id, {})
+            await self._log_audit(tx, actor, "default", data_source_id, {})
         return await self.get(data_source_id)
 
-    # looking
+    # reading
 
     async def get(self, data_source_id: int) -> DataSource:
         return _record(await self._row(data_source_id))
 
     async def find(self, reference: str) -> DataSource:
-        """By name, or by number."""
+        """Find a source by name or id."""
         row_id = await self._db.value(SQL.source_by_name, name=reference)
         if row_id is None and reference.isascii() and reference.isdigit():
             row_id = int(reference[:20])
@@ -194,16 +194,16 @@ class DataSources:
         self, *, kind: str | None = None, offset: int = 0, limit: int = 50, ascending: bool = False
     ) -> tuple[list[DataSource], int]:
         listing = SQL.source_list.ascending() if ascending else SQL.source_list
-        found = await self._db.fetch(listing, type=kind, offset=offset, limit=limit)
-        return [_record(r) for r in found], await self._db.value(SQL.source_count, type=kind)
+        rows = await self._db.fetch(listing, type=kind, offset=offset, limit=limit)
+        return [_record(r) for r in rows], await self._db.value(SQL.source_count, type=kind)
 
     # rights
 
     async def may_use(
         self, data_source_id: int, username: str, *, is_admin: bool | None = None
     ) -> bool:
-        """Whether somebody may read from it; without `is_admin` the table of users says what they
-        are."""
+        """Whether the user may read from the source; without `is_admin` the users table decides
+        whether they are an admin."""
         allowed: bool = await self._db.value(
             SQL.source_right, data_source_id=data_source_id, username=username, is_admin=is_admin
         )
@@ -212,7 +212,7 @@ class DataSources:
     async def usable(
         self, data_source_ids: Sequence[int], username: str, *, is_admin: bool | None = None
     ) -> frozenset[int]:
-        """Those of the sources that somebody may read from."""
+        """The subset of the sources that the user may read from."""
         rows = await self._db.fetch(
             SQL.source_rights,
             data_source_ids=list(data_source_ids),
@@ -222,7 +222,7 @@ class DataSources:
         return frozenset(row["data_source_id"] for row in rows)
 
     async def may_lend(self, data_source_id: int, owner: str) -> bool:
-        """Whether what this owner shares with others lets them read from it."""
+        """Whether users with whom this owner shares objects may read from the source."""
         allowed: bool = await self._db.value(
             SQL.source_lends, data_source_id=data_source_id, owner=owner
         )
@@ -231,7 +231,7 @@ class DataSources:
     # opening
 
     async def opening(self, data_source_id: int) -> SourceCredentials:
-        """Nothing in its configuration is past a ceiling, whatever was written when."""
+        """The credentials to open a source, with its configuration clamped to the ceilings."""
         row = await self._row(data_source_id)
         config = orjson.loads(row["config"])
         if self._ceilings is not None:
@@ -251,11 +251,10 @@ class DataSources:
         by: str,
         role: str | None = None,
     ) -> T:
-        """Open the source, ask it something short for a user, and close it; a Trino under this
-        role, if there is one.
+        """Open the source, run a short query for a user, and close it. `role` applies to Trino.
 
-        It runs in this process, an engine included: `turns` bound how many there are, the source's
-        ceilings what each takes, and a deadline how long.
+        It runs in this process, including an embedded engine: `turns` limit the concurrency,
+        ceilings the resources, and `ASK_SECONDS` the time.
         """
         opening = await self.opening(data_source_id)
         if role is not None and opening.type == "trino":
@@ -264,7 +263,7 @@ class DataSources:
             return await _ask(opening, question)
 
     async def test(self, data_source_id: int, *, by: str = ITSELF) -> tuple[DataSource, float]:
-        """Really connect, and remember what was said; with the seconds that it took."""
+        """Connect, store the result, and return it with the duration in seconds."""
         opening = await self.opening(data_source_id)
         started = time.monotonic()
         async with self.turns.taken(by):
@@ -273,7 +272,7 @@ class DataSources:
             except PenstockError as e:
                 ok, says = False, e.message
         took = time.monotonic() - started
-        text = says.replace("\x00", "")[:_SAYS]
+        text = says.replace("\x00", "")[:_MAX_MESSAGE]
         await self._db.changed(SQL.source_tested, data_source_id=data_source_id, ok=ok, says=text)
         return await self.get(data_source_id), took
 
@@ -283,9 +282,7 @@ class DataSources:
             await asyncio.to_thread(opening.source)
         except PenstockError:
             raise
-        except (
-            Exception
-        ) as e:  # a library that stumbles over a configuration instead of naming what is wrong
+        except Exception as e:  # a library that fails on a configuration without saying why
             raise InvalidInput(
                 f"The {opening.type} driver cannot use this configuration ({type(e).__name__}).",
                 field="config",
@@ -328,7 +325,7 @@ class DataSources:
         sealed = self._vault.seal(text, row=row_name(data_source_id)) if secrets else None
         await tx.changed(SQL.source_seal, data_source_id=data_source_id, credentials=sealed)
 
-    async def _note(
+    async def _log_audit(
         self, tx: Tx, actor: str, action: str, data_source_id: int, detail: Mapping[str, object]
     ) -> None:
         if self._audit is not None:
@@ -369,10 +366,10 @@ def _missing(data_source_id: int) -> NotFound:
     return NotFound(f"There is no data source {data_source_id}.")
 
 
-def _needed(data_source_id: int) -> DependencyExists:
+def _in_use(data_source_id: int) -> DependencyExists:
     return DependencyExists(
         f"There are mappings on data source {data_source_id}.",
-        hint="Give them another source, or delete them.",
+        hint="Change their source, or delete them.",
     )
 
 
@@ -380,17 +377,17 @@ def _taken(name: str | None) -> Conflict:
     return Conflict(f"There is a data source {name!r} already.", name=name)
 
 
-def _check_stays(now: SourceCredentials, before: Mapping[str, Any]) -> None:
-    """Kept credentials are shown to no other server than the one they were given for."""
+def _check_same_destination(now: SourceCredentials, before: Mapping[str, Any]) -> None:
+    """Reject an update that would send the stored credentials to another server."""
     if set(destinations(now.type, now.config)) != set(destinations(now.type, before)):
         raise InvalidInput(
-            "credentials: the source moves to another place, so they must be given again.",
+            "credentials: the source changes its address, so they must be entered again.",
             field="credentials",
         )
     if is_weaker(now.type, now.config, before):
         raise InvalidInput(
-            "credentials: the way to the source is protected less, or by other certificates, so they must be given"
-            " again.",
+            "credentials: the connection gets less secure, or trusts other certificates, so they"
+            " must be entered again.",
             field="credentials",
         )
 
@@ -411,9 +408,9 @@ def _dump(value: Mapping[str, Any], what: str) -> str:
     try:
         raw = orjson.dumps(dict(value))
     except TypeError:
-        raise InvalidInput(f"The {what} cannot be written as JSON.") from None
+        raise InvalidInput(f"The {what} cannot be encoded as JSON.") from None
     if len(raw) > MAX_CONFIG:
-        raise InvalidInput(f"The {what} has {len(raw):,} bytes; at most {MAX_CONFIG:,} are taken.")
+        raise InvalidInput(f"The {what} has {len(raw):,} bytes; the maximum is {MAX_CONFIG:,}.")
     if b"\\u0000" in raw:
-        raise InvalidInput(f"The {what} holds a NUL character, which cannot be stored.")
+        raise InvalidInput(f"The {what} contains a NUL character, which cannot be stored.")
     return raw.decode()

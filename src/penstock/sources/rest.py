@@ -1,8 +1,8 @@
-"""JSON over HTTP, for drivers whose source speaks it.
+"""A JSON over HTTP client with retries, for drivers of REST sources.
 
-Only requests that may be repeated go through here: a busy source, a lost connection or a torn
-answer is tried again for as long as the driver is patient. Redirects are not followed, so that
-credentials stay with the origin they belong to.
+Use it only for requests that are safe to repeat: an overloaded source, a lost connection or a
+truncated response is retried for `retry_seconds`. Redirects are not followed, so credentials are
+sent only to their own origin.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 _BUSY = frozenset({429, 502, 503, 504})
 _FIRST_DELAY, _LONGEST_DELAY, _LONGEST_RETRY_AFTER = 0.1, 5.0, 60.0
 _CONNECT_SECONDS = 10.0
-_WHOLE_ANSWER = 10
-"""An answer that comes in drops is given up after so many times its timeout."""
-TOO_LARGE_HINT = "Ask for less at once, or have the operator raise outbound_answer_mb."
+_ANSWER_TIMEOUTS = 10
+"""A slow response is abandoned after this many times the timeout."""
+TOO_LARGE_HINT = "Request less data at once, or have the operator raise outbound_answer_mb."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,14 +42,14 @@ class Answer:
 
     def json(self, product: str) -> dict[str, Any]:
         try:
-            found = orjson.loads(self.body)
+            document = orjson.loads(self.body)
         except orjson.JSONDecodeError:
-            found = None
-        if not isinstance(found, dict):
+            document = None
+        if not isinstance(document, dict):
             raise SourceError(
-                f"{product} did not answer in JSON; is its address right?", status=self.status
+                f"{product} did not return JSON; check its address.", status=self.status
             )
-        return found
+        return document
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ class _RetryDelay:
 
 
 class Rest:
-    """One origin of one product; `patience` is how many seconds a request is tried again."""
+    """A client of one origin; `retry_seconds` is how long a request is retried."""
 
     def __init__(
         self,
@@ -68,17 +68,17 @@ class Rest:
         outbound: Outbound,
         *,
         timeout: float,
-        patience: float,
+        retry_seconds: float,
         ca_file: str | None = None,
         clock: Clock = SYSTEM,
-        chance: Callable[[], float] = random.random,
+        jitter: Callable[[], float] = random.random,
     ) -> None:
         self._product = product
-        self._patience = patience
+        self._retry_seconds = retry_seconds
         self._clock = clock
-        self._chance = chance
+        self._jitter = jitter
         self._max_bytes = outbound.policy.answer_bytes
-        self._answer_seconds = timeout * _WHOLE_ANSWER
+        self._answer_seconds = timeout * _ANSWER_TIMEOUTS
         self._http = checked_client(
             CheckedTransport(outbound, context=ssl.create_default_context(cafile=ca_file)),
             base_url=base,
@@ -98,12 +98,12 @@ class Rest:
         params: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Answer:
-        """What the source answers, be it an error; `SourceUnavailable` when it does not in time."""
+        """The response, whatever its status; raises `SourceUnavailable` when retries run out."""
         request = self._request(method, path, body, params, headers)
-        began, tries = self._clock.monotonic(), 0
+        started, tries = self._clock.monotonic(), 0
         while not isinstance(answer := await self._try(request), Answer):
             tries += 1
-            if self._clock.monotonic() - began >= self._patience:
+            if self._clock.monotonic() - started >= self._retry_seconds:
                 raise SourceUnavailable(
                     f"{self._product} did not answer: {answer.reason}, after {tries} tries.",
                     error_name=answer.reason,
@@ -113,7 +113,7 @@ class Rest:
                 if answer.wait is None
                 else answer.wait
             )
-            await self._clock.sleep(delay * (1 + self._chance() / 4))
+            await self._clock.sleep(delay * (1 + self._jitter() / 4))
         return answer
 
     async def once(
@@ -125,7 +125,7 @@ class Rest:
         headers: Mapping[str, str] | None = None,
         seconds: float,
     ) -> int | None:
-        """One try, for farewells; the status, or None when nobody answers."""
+        """Send without retries, for cancellations; the status, or None without a response."""
         request = self._request(method, path, body, None, headers)
         request.extensions["timeout"] = httpx2.Timeout(seconds).as_dict()
         answer = await self._try(request)
@@ -155,27 +155,27 @@ class Rest:
         except httpx2.TransportError as e:
             return _RetryDelay(reason=type(e).__name__)
         except httpx2.DecodingError:
-            return _RetryDelay(reason="a torn answer")
+            return _RetryDelay(reason="a truncated response")
         if answer.status_code in _BUSY:
-            said = answer.headers.get("Retry-After", "")
-            wait = min(float(said), _LONGEST_RETRY_AFTER) if said.isdigit() else None
+            retry_after = answer.headers.get("Retry-After", "")
+            wait = min(float(retry_after), _LONGEST_RETRY_AFTER) if retry_after.isdigit() else None
             return _RetryDelay(reason=f"HTTP {answer.status_code}", wait=wait)
         return Answer(status=answer.status_code, body=answer.content)
 
 
 def checked_url(url: str, *, source: str, allow_http: bool = False) -> str:
-    """The address without a trailing slash; plain http reaches this machine only, unless it is
-    allowed."""
+    """The address without a trailing slash; plain http is for this machine only, unless allowed."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
         raise InvalidInput(f"{source}: the address must be https://host:port.")
     if parts.username is not None or parts.password is not None:
         raise InvalidInput(
-            f"{source}: the address holds a user or a password.", hint="They belong in the secrets."
+            f"{source}: the address contains a user or a password.",
+            hint="They belong in the secrets.",
         )
     if parts.scheme == "http" and not allow_http and not is_loopback(parts.hostname):
         raise InvalidInput(
-            f"{source}: plain http would show credentials and data to the network.",
+            f"{source}: plain http exposes credentials and data on the network.",
             hint="Use https.",
         )
     return url.rstrip("/")
@@ -189,7 +189,7 @@ def is_loopback(host: str) -> bool:
 
 
 def scrubbed(text: str, *hidden: str | None) -> str:
-    """The text without our credentials, should a server or a proxy have echoed them."""
-    for each in filter(None, hidden):
-        text = text.replace(each, "[redacted]")
+    """The text without our credentials, in case a server or a proxy echoed them."""
+    for secret in filter(None, hidden):
+        text = text.replace(secret, "[redacted]")
     return text

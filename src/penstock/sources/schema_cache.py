@@ -1,8 +1,7 @@
-"""The schema browser's cache: what the catalogues of all sources said, in PostgreSQL and so shared
-by replicas.
+"""The schema browser's cache: the catalogs of all sources, in PostgreSQL and so shared by replicas.
 
-A source is asked outside any transaction and its rows are replaced in one, so a reader sees its old
-or its new catalogue, never a part; a source that does not answer keeps what it had.
+A source is queried outside any transaction and its rows are replaced in one, so a reader sees its
+old or its new catalog, never a part of it. A source that is unreachable keeps its cached rows.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ class Refreshed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reader:
-    """Who looks at the cache."""
+    """The user who reads the cache."""
 
     username: str
     is_admin: bool
@@ -95,25 +94,25 @@ class SchemaCache:
         return row
 
     async def refresh(self, data_source_id: int) -> int:
-        """Ask one source for its catalogue and replace what was known of it; returns its tables."""
+        """Replace the cached catalog of one source; returns the number of its tables."""
         opening = await self._sources.opening(data_source_id)
         async with opening.opened() as source:
             tables = await source.catalog.tables()
-            found = [
+            columns = [
                 (table, column)
                 for table in tables
                 for column in await source.catalog.columns(table)
             ]
         async with self._db.transaction() as tx:
             await tx.changed(SQL.schema_clear, data_source_id=data_source_id)
-            for start in range(0, len(found), FILLED_AT_ONCE):
-                await _fill(tx, data_source_id, found[start : start + FILLED_AT_ONCE])
+            for start in range(0, len(columns), FILLED_AT_ONCE):
+                await _fill(tx, data_source_id, columns[start : start + FILLED_AT_ONCE])
         return len(tables)
 
     async def _read(
         self, reader: Reader, statement: Statement, **values: Any
     ) -> list[dict[str, Any]]:
-        """Of the sources that the reader may use; of the others not even the names of their tables."""
+        """Rows of the sources that the reader may use; table names of others are not shown."""
         usable = await self._db.fetch(
             SQL.source_usable, username=reader.username, is_admin=reader.is_admin
         )
@@ -121,8 +120,8 @@ class SchemaCache:
         return await self._rows(statement, sources=sources, **values)
 
     async def _rows(self, statement: Statement, **values: Any) -> list[dict[str, Any]]:
-        found: list[asyncpg.Record] = await self._db.fetch(statement, **values)
-        return [dict(r) for r in found]
+        rows: list[asyncpg.Record] = await self._db.fetch(statement, **values)
+        return [dict(r) for r in rows]
 
 
 class SchemaRefresh(Loop[Refreshed]):
@@ -160,19 +159,19 @@ class SchemaRefresh(Loop[Refreshed]):
         return Refreshed(sources=done, failed=failed, tables=tables)
 
 
-async def _fill(tx: Tx, data_source_id: int, found: Sequence[tuple[Table, Column]]) -> None:
+async def _fill(tx: Tx, data_source_id: int, columns: Sequence[tuple[Table, Column]]) -> None:
     await tx.changed(
         SQL.schema_fill,
         data_source_id=data_source_id,
-        catalogs=[t.catalog for t, _ in found],
-        schemas=[t.schema for t, _ in found],
-        tables=[t.name for t, _ in found],
-        kinds=[t.kind for t, _ in found],
-        names=[c.name for _, c in found],
-        positions=[c.position for _, c in found],
-        types=[c.data_type for _, c in found],
-        nullable=[c.nullable for _, c in found],
-        defaults=[c.default for _, c in found],
+        catalogs=[t.catalog for t, _ in columns],
+        schemas=[t.schema for t, _ in columns],
+        tables=[t.name for t, _ in columns],
+        kinds=[t.kind for t, _ in columns],
+        names=[c.name for _, c in columns],
+        positions=[c.position for _, c in columns],
+        types=[c.data_type for _, c in columns],
+        nullable=[c.nullable for _, c in columns],
+        defaults=[c.default for _, c in columns],
     )
 
 
@@ -180,13 +179,13 @@ def _found(rows: list[dict[str, Any]], what: str) -> list[dict[str, Any]]:
     if not rows:
         raise NotFound(
             f"{what} not found in cache.",
-            hint="POST /api/schema/admin/refresh asks the sources again.",
+            hint="POST /api/schema/admin/refresh reloads the catalogs of the sources.",
         )
     return rows
 
 
 def _pattern(text: str, limit: int) -> str:
-    """What LIKE takes as the text itself."""
+    """The text, escaped for LIKE."""
     if not 1 <= limit <= MAX_SEARCH:
         raise InvalidInput(f"limit must be 1 to {MAX_SEARCH}.")
     if not 1 <= len(text) <= 200:

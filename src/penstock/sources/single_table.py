@@ -1,9 +1,9 @@
-"""Which queries can be cut: those that read one table row by row, so that parts of the table give
-parts of the result.
+"""Detect queries that read one table row by row, so that parts of the table give parts of the
+result.
 
-The text is never written anew, for that would rename columns (`now()` is not named like
-`CURRENT_TIMESTAMP`): a predicate, or another relation, is put into it at the places where the
-parser saw the table and the WHERE.
+The SQL is not regenerated, because that would rename columns (`now()` is not named like
+`CURRENT_TIMESTAMP`): a predicate, or another relation, is inserted at the positions where the
+parser found the table and the WHERE.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _NOT_ROW_BY_ROW = (exp.AggFunc, exp.UDTF, exp.Window)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneTable:
-    """`SELECT … FROM one_table [WHERE …]`. `functions` are those the parser does not know; one may
-    be an aggregate."""
+    """`SELECT … FROM one_table [WHERE …]`. `functions` are unknown to the parser and may be
+    aggregates."""
 
     text: str
     table: str
@@ -40,14 +40,14 @@ class OneTable:
     _condition_at: int | None
 
     def where(self, predicate: str) -> str:
-        """The query with one more condition."""
+        """The query with an additional condition."""
         if self._condition_at is None:
             return f"{self.text}\nWHERE {predicate}"
         head, condition = self.text[: self._condition_at], self.text[self._condition_at :]
         return f"{head} {predicate} AND ({condition}\n)"
 
     def reading(self, relation: str) -> OneTable:
-        """The query over another relation of the same columns, called by the same name."""
+        """The query over another relation with the same columns, under the same alias."""
         written = f"{relation} AS {self.alias}"
         longer = len(written) - (self._table_at.stop - self._table_at.start)
         return replace(
@@ -60,7 +60,7 @@ class OneTable:
 
 
 def parse(sql: str, dialect: str) -> exp.Query | None:
-    """The query, or None where there is not exactly one, or the parser does not understand it."""
+    """The query; None if there is not exactly one, or it cannot be parsed."""
     try:
         trees = [
             t
@@ -73,7 +73,7 @@ def parse(sql: str, dialect: str) -> exp.Query | None:
 
 
 def bare(sql: str, dialect: str) -> str:
-    """The text without the semicolons and comments at its end, to be put between brackets."""
+    """The SQL without trailing semicolons and comments, for use in parentheses."""
     try:
         tokens = _tokens(sql, dialect)
     except SqlglotError:
@@ -136,5 +136,5 @@ def _tokens(sql: str, dialect: str) -> Sequence[Token]:
 
 
 def _condition(tokens: Sequence[Token]) -> int | None:
-    """Where the condition begins; without subqueries and aggregates there is one WHERE at most."""
+    """The offset of the condition; without subqueries and aggregates there is at most one WHERE."""
     return next((token.end + 1 for token in tokens if token.token_type == TokenType.WHERE), None)

@@ -1,4 +1,4 @@
-"""Tables of a source by what people type: `orders`, `sales.orders`, `lake.sales.orders`."""
+"""Look up tables of a source by name: `orders`, `sales.orders` or `lake.sales.orders`."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ _SHOWN = 10
 
 
 async def tables(source: Source, prefix: str = "") -> list[Table]:
-    """Those with a name, qualified or not, that begins with the prefix; by their names."""
-    found = [
+    """Tables whose name, qualified or not, starts with the prefix; sorted by name."""
+    matches = [
         t
         for t in await source.catalog.tables()
         if any(n.startswith(prefix.lower()) for n in _names(t))
     ]
-    return sorted(found, key=lambda t: (t.catalog, t.schema, t.name))
+    return sorted(matches, key=lambda t: (t.catalog, t.schema, t.name))
 
 
 async def columns(source: Source, name: str) -> tuple[Table, Sequence[Column]]:
-    found = [t for t in await source.catalog.tables() if name.lower() in _names(t)]
+    candidates = [t for t in await source.catalog.tables() if name.lower() in _names(t)]
     exactly = [
         t
-        for t in found
+        for t in candidates
         if name in (t.name, f"{t.schema}.{t.name}", f"{t.catalog}.{t.schema}.{t.name}")
     ]
-    match exactly or found:
+    match exactly or candidates:
         case []:
             raise NotFound(f"There is no table {name[:200]!r} in this source.")
         case [table]:
@@ -39,7 +39,7 @@ async def columns(source: Source, name: str) -> tuple[Table, Sequence[Column]]:
         case several:
             raise Conflict(
                 f"There are {len(several)} tables {name[:200]!r}.",
-                hint="Write its schema, and its catalog, before it.",
+                hint="Qualify it with its schema, or catalog and schema.",
                 tables=[f"{t.catalog}.{t.schema}.{t.name}" for t in several[:_SHOWN]],
             )
 

@@ -1,11 +1,11 @@
-"""From a blocking driver to an async iterator, one thread a stream.
+"""Turn a blocking driver into an async iterator, with one thread per stream.
 
-The thread makes, reads and closes everything of the driver; only `cancel` is called from outside,
-in a thread of its own, for it may block as well. A batch is read only when there is room for it: at
-most `AHEAD` wait beside the one that the consumer holds. Whatever way the consumer leaves (end,
-error, `aclose`, cancelled task), the thread is told to stop, the driver's call is cancelled, and
-the consumer goes on once the thread has ended. A source that answers neither is given `GRACE`
-seconds: then its thread, a daemon, is left behind until its connection dies, and the log says so.
+The thread opens, reads and closes everything of the driver; only `cancel` is called from another
+thread, because it may block as well. Back-pressure: at most `AHEAD` batches wait besides the one
+that the consumer has. However the consumer stops (end, error, `aclose`, cancelled task), the thread
+is signalled to stop, the driver's call is cancelled, and the consumer continues once the thread has
+ended. If the source reacts to neither within `GRACE` seconds, its daemon thread is abandoned until
+its connection dies, and a warning is logged.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class _End:
 
 
 class _Reader(Generic[T]):
-    """One thread that drains one iterator into the event loop."""
+    """A thread that passes the items of one iterator to the event loop."""
 
     def __init__(
         self, read: Callable[[], Iterator[T]], cancel: Callable[[], None], name: str
@@ -46,30 +46,32 @@ class _Reader(Generic[T]):
         self._read = read
         self._cancel = cancel
         self._loop = asyncio.get_running_loop()
-        self._arrived: asyncio.Queue[T | _End] = asyncio.Queue()
+        self._items: asyncio.Queue[T | _End] = asyncio.Queue()
         self._ended = asyncio.Event()
         self._cancel_done = asyncio.Event()
-        self._room = threading.Semaphore(AHEAD)
+        self._permits = threading.Semaphore(AHEAD)
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"source-{name}", daemon=True)
         self._thread.start()
 
     async def take(self, within: float | None) -> T | _End:
         try:
-            item = await asyncio.wait_for(self._arrived.get(), within)
+            item = await asyncio.wait_for(self._items.get(), within)
         except TimeoutError:
             raise SourceUnavailable(
-                f"The source has been silent for {within:g} seconds; the query was cancelled."
+                f"The source was silent for {within:g} seconds; the query was cancelled."
             ) from None
-        self._room.release()
+        self._permits.release()
         return item
 
     async def stop(self) -> None:
         if not self._ended.is_set():
             self._stopped.set()
-            self._room.release()
+            self._permits.release()
             canceller = threading.Thread(
-                target=self._cancel_until_it_ends, name=f"{self._thread.name}-cancel", daemon=True
+                target=self._cancel_until_thread_ends,
+                name=f"{self._thread.name}-cancel",
+                daemon=True,
             )
             canceller.start()
             try:
@@ -88,16 +90,16 @@ class _Reader(Generic[T]):
         error: BaseException | None = None
         try:
             self._drain()
-        except BaseException as e:  # it is raised again where the consumer waits
+        except BaseException as e:  # raised again in the consumer
             error = e
-        self._tell(_End(error))
+        self._send(_End(error))
 
     def _drain(self) -> None:
         items = self._read()
         try:
-            while self._room.acquire() and not self._stopped.is_set():
+            while self._permits.acquire() and not self._stopped.is_set():
                 try:
-                    self._tell(next(items))
+                    self._send(next(items))
                 except StopIteration:
                     return
         finally:
@@ -105,32 +107,32 @@ class _Reader(Generic[T]):
             if close is not None:
                 close()
 
-    def _tell(self, item: T | _End) -> None:
-        self._in_loop(lambda: self._take_in(item))
+    def _send(self, item: T | _End) -> None:
+        self._call_in_loop(lambda: self._enqueue(item))
 
-    def _in_loop(self, effect: Callable[[], None]) -> None:
+    def _call_in_loop(self, effect: Callable[[], None]) -> None:
         try:
             self._loop.call_soon_threadsafe(effect)
-        except RuntimeError:  # the loop is closed, nobody waits any more
+        except RuntimeError:  # the loop is closed: there is no consumer any more
             self._stopped.set()
 
-    def _take_in(self, item: T | _End) -> None:
-        self._arrived.put_nowait(item)
+    def _enqueue(self, item: T | _End) -> None:
+        self._items.put_nowait(item)
         if isinstance(item, _End):
             self._ended.set()
 
-    def _cancel_until_it_ends(self) -> None:
-        """Again and again, for a cancel that falls between two statements is lost."""
+    def _cancel_until_thread_ends(self) -> None:
+        """Repeat the cancel, because one that arrives between two statements has no effect."""
         deadline = time.monotonic() + GRACE
         while self._thread.is_alive() and time.monotonic() < deadline:
             try:
                 self._cancel()
-            except Exception as e:  # the thread ends without it as well, only later
+            except Exception as e:  # the thread still ends, only later
                 log.warning(
                     "source_cancel_failed", thread=self._thread.name, error=type(e).__name__
                 )
             self._thread.join(CANCEL_PAUSE)
-        self._in_loop(self._cancel_done.set)
+        self._call_in_loop(self._cancel_done.set)
 
 
 async def stream(
@@ -140,8 +142,8 @@ async def stream(
     name: str,
     silence: float | None = None,
 ) -> AsyncGenerator[T]:
-    """What `read` yields in its thread. No item for `silence` seconds means that the source is
-    gone."""
+    """Iterate `read` in a thread. Raises `SourceUnavailable` when no item arrives for `silence`
+    seconds."""
     reader = _Reader(read, cancel, name)
     try:
         while True:
@@ -158,7 +160,7 @@ async def stream(
 async def call(
     work: Callable[[], T], cancel: Callable[[], None], *, name: str, within: float | None = None
 ) -> T:
-    """One blocking call."""
+    """Run one blocking call in a thread."""
 
     def once() -> Iterator[T]:
         yield work()

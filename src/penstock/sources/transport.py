@@ -1,4 +1,5 @@
-"""How well the way to a source is protected, so that stored credentials never take a worse one."""
+"""Compare the transport security of source configurations, so stored credentials are never sent
+over a weaker connection."""
 
 from __future__ import annotations
 
@@ -15,17 +16,17 @@ MODES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "mysql": ("tls", ("disable", "prefer", "require", "verify")),
     "postgres": ("sslmode", ("disable", "prefer", "require", "verify-ca", "verify-full")),
 }
-"""By type of source: the setting that says it, and its values from the worst to the best."""
+"""By source type: the TLS setting, and its values from the weakest to the strongest."""
 LEAST_MODE = "require"
-"""With less a server, or whoever is on the way, can do without TLS."""
+"""With a weaker mode the server, or a man in the middle, can disable TLS."""
 DEFAULT_MODE = "prefer"
 CERTIFICATES = ("ca_file", "sslrootcert", "tls_ca")
-"""Whose certificates count."""
+"""Settings that select the trusted certificates."""
 PERMISSIONS = ("allow_http",)
 
 
 def is_weaker(kind: str, now: Mapping[str, object], before: Mapping[str, object]) -> bool:
-    """Whether the way is protected less than it was, or by other certificates."""
+    """Whether the connection is protected less than before, or trusts other certificates."""
     if _mode(kind, now) < _mode(kind, before):
         return True
     if any(now.get(name) and not before.get(name) for name in PERMISSIONS):
@@ -34,7 +35,7 @@ def is_weaker(kind: str, now: Mapping[str, object], before: Mapping[str, object]
 
 
 def is_unencrypted(kind: str, config: Mapping[str, object]) -> bool:
-    """Whether credentials may travel without TLS to another machine."""
+    """Whether credentials may be sent to another machine without TLS."""
     if kind in MODES:
         _, modes = MODES[kind]
         hosts = [str(config[name]) for name in HOSTS if config.get(name)]

@@ -1,2 +1,1 @@
-"""Where data rests: local folders, S3 and GCS behind one contract, and the Parquet that is kept
-there."""
+"""Object storage: local folders, S3 and GCS behind one contract, and the Parquet written there."""

@@ -1,4 +1,4 @@
-"""Many small requests at once, but not too many."""
+"""Run many small requests concurrently, up to a limit."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ R = TypeVar("R")
 
 
 async def each(
-    items: Iterable[T], ask: Callable[[T], Awaitable[R]], *, at_once: int = 32
+    items: Iterable[T], call: Callable[[T], Awaitable[R]], *, at_once: int = 32
 ) -> list[R]:
-    """The answers, in the items' order; the first error stops the rest and is raised as it is."""
-    places = asyncio.Semaphore(at_once)
+    """The results in the order of the items; the first error cancels the rest and is raised."""
+    semaphore = asyncio.Semaphore(at_once)
 
-    async def one(item: T) -> R:
-        async with places:
-            return await ask(item)
+    async def bounded(item: T) -> R:
+        async with semaphore:
+            return await call(item)
 
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one(item)) for item in items]
+            tasks = [group.create_task(bounded(item)) for item in items]
     except ExceptionGroup as errors:
         raise errors.exceptions[0] from None
     return [task.result() for task in tasks]

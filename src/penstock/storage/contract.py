@@ -1,8 +1,7 @@
-"""What a store must do, whichever it is.
+"""The protocol of an object store.
 
-An object appears whole or not at all, and never over another one: `create` and `writer` fail when
-the name is taken. There is no overwrite. Keys and prefixes are those of `keys`; a prefix ends with
-"/".
+Writes are atomic and never overwrite: `create` and `writer` fail when the key exists. Keys and
+prefixes follow the rules in `keys`; a prefix ends with "/".
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ class ObjectInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """What a finished write left behind."""
+    """The result of a finished write."""
 
     key: str
     size: int
@@ -35,7 +34,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upload:
-    """A streamed write that began and did not end: bytes that no listing of objects shows."""
+    """An unfinished streamed write; its bytes appear in no listing of objects."""
 
     key: str
     id: str
@@ -43,17 +42,17 @@ class Upload:
 
 
 class Writer(Protocol):
-    """A streamed write. It blocks, so use it in a thread; leaving `with` by an exception aborts it."""
+    """A streamed write. Blocking, so use it in a thread; an exception inside `with` aborts it."""
 
     @property
     def size(self) -> int:
-        """Bytes taken so far."""
+        """Bytes written so far."""
         ...
 
     def write(self, data: bytes | memoryview, /) -> int: ...
 
     def close(self) -> Stored:
-        """Publish the object; until then nothing is visible under its name."""
+        """Publish the object; until then nothing is visible under its key."""
         ...
 
     def abort(self) -> None: ...
@@ -64,34 +63,34 @@ class Writer(Protocol):
 
 
 class Uploads(Protocol):
-    """The unfinished writes of one store."""
+    """The unfinished uploads of one store."""
 
     async def under(self, prefix: str) -> Sequence[Upload] | None:
-        """None when this store's credentials do not let us look."""
+        """The uploads under the prefix; None when the credentials do not allow listing them."""
         ...
 
     async def abort(self, uploads: Iterable[Upload]) -> None:
-        """Free their bytes; one that is gone is fine."""
+        """Free their bytes; missing uploads are ignored."""
         ...
 
 
 class Store(Protocol):
     url: str
-    """Where it is, fit to be shown."""
+    """The location, without credentials."""
 
     uploads: Uploads
 
     async def check(self) -> None:
-        """Really ask; raises what is wrong."""
+        """Connect to the store; raises the error if that fails."""
         ...
 
     async def create(self, key: str, data: bytes) -> Stored:
-        """Put a small object; raises `ObjectExists` when the name is taken, and of many at once one
-        wins."""
+        """Put a small object; raises `ObjectExists` when the key exists. Exactly one of several
+        concurrent calls succeeds."""
         ...
 
     def writer(self, key: str) -> Writer:
-        """Stream an object of any size; raises `ObjectExists` as `create` does, at the latest in
+        """Stream an object of any size; raises `ObjectExists` like `create`, at the latest in
         `close`."""
         ...
 
@@ -108,5 +107,5 @@ class Store(Protocol):
     def list(self, prefix: str) -> AsyncIterator[ObjectInfo]: ...
 
     async def delete(self, keys: Iterable[str]) -> None:
-        """Remove objects; one that is not there is fine."""
+        """Delete objects; missing ones are ignored."""
         ...

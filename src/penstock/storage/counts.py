@@ -1,7 +1,7 @@
-"""Rows as the footers count them: one ranged read of a file's tail, many files at once.
+"""Count rows from Parquet footers: one ranged read of each file's tail, many files concurrently.
 
-What was sent and what is stored are counted by different code, so that a lost batch or a cut upload
-is found before a manifest makes it a result.
+Rows sent and rows stored are counted by different code, so a lost batch or a truncated upload is
+detected before a manifest publishes the result.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 _TAIL = 64 * 1024
 _TRAILER = 8
 _MAGIC = b"PAR1"
-_LEAST = _TRAILER + len(_MAGIC)
+_MIN_SIZE = _TRAILER + len(_MAGIC)
 
 
 async def verify_rows(store: Store, parts: Sequence[Part], *, sent: int) -> None:
-    """The footers must agree with every part's own count and, together, with what the source sent."""
+    """Check the footers against each part's row count, and their sum against `sent`."""
     counted = await each(parts, lambda part: count_rows(store, part.path, part.size))
     for part, rows in zip(parts, counted, strict=True):
         if rows != part.rows:
@@ -44,9 +44,9 @@ async def verify_rows(store: Store, parts: Sequence[Part], *, sent: int) -> None
 
 
 async def count_rows(store: Store, key: str, size: int) -> int:
-    """The rows of one Parquet file of `size` bytes."""
+    """The row count of one Parquet file of `size` bytes."""
     tail = await store.get_range(key, max(0, size - _TAIL), min(size, _TAIL))
-    if size < _LEAST or not tail.endswith(_MAGIC):
+    if size < _MIN_SIZE or not tail.endswith(_MAGIC):
         raise ObjectDamaged(f"{store.url}/{key} is not a whole Parquet file.", path=key)
     footer = int.from_bytes(tail[-_TRAILER:-4], "little") + _TRAILER
     if footer > size:
@@ -57,20 +57,20 @@ async def count_rows(store: Store, key: str, size: int) -> int:
 
 
 async def parts_under(store: Store, prefix: str) -> tuple[Part, ...]:
-    """The files that an engine wrote under an attempt's own prefix, counted; for engines that do
-    not tell."""
-    found = [info async for info in store.list(check_prefix(prefix)) if info.size]
-    rows = await each(found, lambda info: count_rows(store, info.key, info.size))
+    """The files that an engine wrote under an attempt's prefix, with their row counts; for engines
+    that do not report them."""
+    objects = [info async for info in store.list(check_prefix(prefix)) if info.size]
+    rows = await each(objects, lambda info: count_rows(store, info.key, info.size))
     return tuple(
         Part(path=info.key, size=info.size, rows=count, etag=info.etag)
-        for info, count in sorted(zip(found, rows, strict=True), key=lambda pair: pair[0].key)
+        for info, count in sorted(zip(objects, rows, strict=True), key=lambda pair: pair[0].key)
     )
 
 
 def _rows_of(footer: bytes, place: str) -> int:
     try:
-        # A stub that ends like the file; its metadata is real and its row groups must not be read.
+        # A stub with the real footer but without row groups, so only its metadata is readable.
         rows: int = pq.read_metadata(pa.BufferReader(_MAGIC + footer)).num_rows
     except (pa.ArrowInvalid, OSError):
-        raise ObjectDamaged(f"{place} has a footer that cannot be read.") from None
+        raise ObjectDamaged(f"{place} has an unreadable footer.") from None
     return rows

@@ -1,10 +1,10 @@
-"""Which encoding each column gets.
+"""Choose the Parquet encoding of each column.
 
-pyarrow tries a dictionary on everything, which costs half of the CPU and bytes where values do not
-repeat. Here a dictionary is made only where a sample of the first rows repeats itself. Whole
-numbers (and all that Parquet keeps as such: times, dates, decimals to 18 digits) can be
-delta-packed instead, which is the smallest; but the embedded graph engines decode that wrongly, so
-files that they read do without it.
+pyarrow tries a dictionary on every column, which costs half of the CPU and bytes where values do
+not repeat. Here a column gets a dictionary only if a sample of its first rows is repetitive.
+Integers (and what Parquet stores as integers: times, dates, decimals of up to 18 digits) can be
+delta-packed instead, which is the smallest; the embedded graph engines decode that wrongly, so it
+is off for files that they read.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _OPTIONS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Encodings:
-    """By leaf path, as Parquet names them (`tags.list.element`)."""
+    """Leaf paths by encoding, as Parquet names them (`tags.list.element`)."""
 
     dictionary: tuple[str, ...]
     delta: tuple[str, ...]
@@ -50,8 +50,8 @@ class Encodings:
 
 
 def choose(sample: pa.Table, *, delta_packed: bool) -> Encodings:
-    """`delta_packed`: whether whole numbers are, for readers that decode DELTA_BINARY_PACKED as it
-    is specified."""
+    """`delta_packed` allows DELTA_BINARY_PACKED for integers; only for readers that decode it as
+    specified."""
     delta, dictionary = [], []
     rows = sample.slice(0, SAMPLE_ROWS).combine_chunks()
     values = [leaf for column in rows.columns for leaf in _leaves(_whole(column))]
@@ -64,7 +64,7 @@ def choose(sample: pa.Table, *, delta_packed: bool) -> Encodings:
 
 
 def _leaf_paths(schema: pa.Schema) -> list[tuple[str, str]]:
-    """Asked of Parquet itself: the leaves of an empty file and how they are kept."""
+    """Paths and physical types of the leaves, taken from an empty Parquet file."""
     sink = pa.BufferOutputStream()
     pq.ParquetWriter(sink, schema, **_OPTIONS).close()
     columns = pq.ParquetFile(pa.BufferReader(sink.getvalue())).schema
@@ -76,7 +76,7 @@ def _whole(column: pa.ChunkedArray) -> pa.Array:
 
 
 def _leaves(values: pa.Array) -> Iterator[pa.Array]:
-    """The flat arrays inside a nested one, in the order of Parquet's leaves."""
+    """The flat arrays of a nested array, in the order of Parquet's leaves."""
     kind = values.type
     if isinstance(kind, pa.BaseExtensionType):
         yield from _leaves(values.storage)

@@ -1,4 +1,4 @@
-"""What the storage can say no with; a message names the place and the next step, never a
+"""Errors of the storage package; a message names the location and the next step, never a
 credential.
 
 StorageError              502  STORAGE_ERROR
@@ -19,14 +19,14 @@ from penstock.kit.errors import Conflict, InvalidInput, NotFound, PenstockError,
 
 
 class StorageError(PenstockError):
-    """The storage answered with an error of its own; `details` has its status and code."""
+    """The storage returned an error; `details` has its status and code."""
 
     code = "STORAGE_ERROR"
     status = 502
 
 
 class BucketMissing(StorageError):
-    """The bucket or root folder is not there."""
+    """The bucket or root folder does not exist."""
 
     code = "STORAGE_BUCKET_MISSING"
 
@@ -45,19 +45,19 @@ class StorageFull(StorageError):
 
 
 class ObjectDamaged(StorageError):
-    """What is stored is not what was written."""
+    """The stored object differs from what was written."""
 
     code = "OBJECT_DAMAGED"
 
 
 class RowsDiffer(ObjectDamaged):
-    """The footers count other rows than were sent."""
+    """The row counts in the footers differ from the rows that were sent."""
 
     code = "ROWS_DIFFER"
 
 
 class StorageUnavailable(Unavailable):
-    """The storage is down, too busy or timed out; trying again may help."""
+    """The storage is down, overloaded or timed out; a retry may succeed."""
 
     code = "STORAGE_UNAVAILABLE"
 
@@ -69,12 +69,12 @@ class ObjectMissing(NotFound):
 
 
 class ObjectExists(Conflict):
-    """The name is taken; nothing was written."""
+    """The key exists; nothing was written."""
 
     code = "OBJECT_EXISTS"
 
 
 class SchemaMismatch(InvalidInput):
-    """A batch does not have the declared columns, or a column cannot be kept in Parquet."""
+    """A batch does not have the declared columns, or a column cannot be stored in Parquet."""
 
     code = "SCHEMA_MISMATCH"

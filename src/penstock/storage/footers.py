@@ -1,4 +1,4 @@
-"""The columns of a Parquet file as its footer has them, by one ranged read."""
+"""Read a Parquet file's schema from its footer with one ranged read."""
 
 from __future__ import annotations
 
@@ -27,5 +27,5 @@ async def read_schema(store: Store, part: Part) -> pa.Schema:
         return pq.read_schema(pa.BufferReader(_MAGIC + tail[-length:])).remove_metadata()
     except (pa.ArrowInvalid, OSError):
         raise ObjectDamaged(
-            f"{store.url}/{part.path} has a footer that cannot be read.", path=part.path
+            f"{store.url}/{part.path} has an unreadable footer.", path=part.path
         ) from None

@@ -1,4 +1,4 @@
-"""Names of objects: built from ids only, so that no name can climb, hide or mean two things.
+"""Object keys, built from validated ids: no path traversal, hidden names or ambiguity.
 
 A prefix ends with "/": "snapshot-1/" never matches "snapshot-10/". The empty prefix is the whole
 store.
@@ -15,20 +15,20 @@ _MAX_KEY = 900
 
 
 def join(*ids: str) -> str:
-    """A key of the given ids, each one segment."""
+    """A key whose segments are the ids."""
     for segment in ids:
         _check_segment(segment)
     return check_key("/".join(ids))
 
 
 def prefix(*ids: str) -> str:
-    """A prefix of the given ids; it ends with "/"."""
+    """A prefix whose segments are the ids; it ends with "/"."""
     return f"{join(*ids)}/" if ids else ""
 
 
 def check_key(key: str) -> str:
     if len(key) > _MAX_KEY:
-        raise InvalidInput(f"An object's name has {len(key)} characters; {_MAX_KEY} is the most.")
+        raise InvalidInput(f"An object key has {len(key)} characters; the maximum is {_MAX_KEY}.")
     for segment in key.split("/"):
         _check_segment(segment)
     return key
@@ -43,7 +43,7 @@ def check_prefix(text: str) -> str:
 
 
 def ancestors(key: str) -> list[str]:
-    """Every prefix that the key is under, the nearest first, the whole store last."""
+    """Every prefix of the key, the nearest first, the whole store ("") last."""
     parts = key.split("/")[:-1]
     return ["/".join(parts[:n]) + "/" for n in range(len(parts), 0, -1)] + [""]
 
@@ -51,6 +51,6 @@ def ancestors(key: str) -> list[str]:
 def _check_segment(segment: str) -> None:
     if not _SEGMENT.fullmatch(segment):
         raise InvalidInput(
-            f"{segment[:80]!r} cannot be part of an object's name.",
-            hint="Use 1-200 letters, digits and _ . @ = + -, beginning with a letter, a digit or _.",
+            f"{segment[:80]!r} is not a valid segment of an object key.",
+            hint="Use 1-200 letters, digits and _ . @ = + -, starting with a letter, digit or _.",
         )

@@ -1,9 +1,9 @@
-"""The manifest: written last and once, and the only thing that makes files a result.
+"""The manifest of a result: written last and once; files are part of a result only through it.
 
-A reader asks the manifest, never a listing. Its name is taken with create-if-absent, so of many
-writers one wins; it carries a digest of itself, so half a manifest is no manifest. Paths are
-relative to its own folder: an object can only be named by a manifest above it, which is what lets
-the sweeper decide without an index.
+Readers use the manifest, never a listing. It is created with create-if-absent, so exactly one of
+several writers wins; it contains its own digest, so a truncated manifest is rejected. Paths are
+relative to its folder: only a manifest above an object can list it, which lets the sweeper decide
+without an index.
 """
 
 from __future__ import annotations
@@ -77,31 +77,30 @@ def sql_digest(sql: str) -> str:
 
 
 async def write_manifest(store: Store, prefix: str, manifest: Manifest) -> None:
-    """Publish the result under `prefix`; raises `ObjectExists` when another manifest is there
-    already."""
+    """Publish the result under `prefix`; raises `ObjectExists` when a different manifest exists."""
     data = encode(manifest, check_prefix(prefix))
     try:
         await store.create(prefix + NAME, data)
     except ObjectExists:
-        # Our own write, whose answer was lost and which was sent again, is a success.
+        # A retry of our own write, whose response was lost, is a success.
         if await store.get(prefix + NAME) != data:
             raise
 
 
 async def read_manifest(store: Store, prefix: str) -> Manifest:
     """The result under `prefix`; `ObjectMissing` when there is none yet, `ObjectDamaged` when it is
-    not whole."""
+    incomplete."""
     return decode(await store.get(check_prefix(prefix) + NAME), prefix)
 
 
 async def check_parts(store: Store, manifest: Manifest) -> None:
-    """Every part is there with the size and etag that the manifest says."""
+    """Check that every part exists with the size and etag in the manifest."""
 
     async def check(part: Part) -> None:
-        found = await store.head(part.path)
-        if found.size != part.size or (part.etag and found.etag != part.etag):
+        info = await store.head(part.path)
+        if info.size != part.size or (part.etag and info.etag != part.etag):
             raise ObjectDamaged(
-                f"{store.url}/{part.path} is not what the manifest names.", path=part.path
+                f"{store.url}/{part.path} does not match the manifest.", path=part.path
             )
 
     await each(manifest.parts, check)
@@ -123,7 +122,9 @@ def encode(manifest: Manifest, prefix: str) -> bytes:
 def decode(data: bytes, prefix: str) -> Manifest:
     body = _intact(data)
     if body is None:
-        raise ObjectDamaged(f"{prefix}{NAME} is not a whole manifest that this version can read.")
+        raise ObjectDamaged(
+            f"{prefix}{NAME} is damaged, or has a format that this version cannot read."
+        )
     entities = {name: entity_from_json(entity, prefix) for name, entity in body["entities"].items()}
     return Manifest(created_at=datetime.fromisoformat(body["created_at"]), entities=entities)
 
@@ -138,7 +139,7 @@ def _intact(data: bytes) -> dict[str, Any] | None:
 
 
 def entity_to_json(entity: Entity, prefix: str = "") -> dict[str, Any]:
-    """As it stands in a manifest under `prefix`, and in a job's result with none."""
+    """The JSON form in a manifest under `prefix`, or in a job's result without a prefix."""
     return {
         "rows": entity.rows,
         "bytes": entity.size,
@@ -164,7 +165,7 @@ def entity_from_json(body: Mapping[str, Any], prefix: str = "") -> Entity:
 
 def _part_to_json(part: Part, prefix: str) -> dict[str, Any]:
     if not part.path.startswith(prefix):
-        raise InvalidInput(f"{part.path} is not under {prefix}, so its manifest cannot name it.")
+        raise InvalidInput(f"{part.path} is not under {prefix}, so its manifest cannot list it.")
     path = part.path.removeprefix(prefix)
     return {
         "path": path,

@@ -1,4 +1,4 @@
-"""Opening a store by its URL: `file:///folder` or a plain path, `s3://bucket/prefix`,
+"""Open a store by its URL: `file:///folder` or a plain path, `s3://bucket/prefix`,
 `gs://bucket/prefix`."""
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ MIN_PART_BYTES = 5 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreOptions:
-    """What a URL does not say. Without keys the machine's own identity is used (environment, role,
-    metadata)."""
+    """Connection options besides the URL. Without keys the ambient credentials are used
+    (environment, role, metadata service)."""
 
     endpoint: str | None = None
     region: str = "us-east-1"
@@ -55,20 +55,20 @@ class StoreOptions:
     def __post_init__(self) -> None:
         if self.part_bytes < MIN_PART_BYTES:
             raise InvalidInput(
-                f"part_bytes is {self.part_bytes}; object stores take parts of 5 MiB and more."
+                f"part_bytes is {self.part_bytes}; object stores require at least 5 MiB."
             )
 
 
 def open_store(url: str, *, options: StoreOptions | None = None) -> Store:
-    """The store at a URL; nothing is asked of it yet but that a local folder is there."""
+    """The store at a URL, without connecting; a local folder must exist."""
     options = options or StoreOptions()
     parts = urlsplit(url)
     if "@" in parts.netloc:
         raise InvalidInput(
-            "A storage URL must not carry credentials.", hint="Give them as options."
+            "A storage URL must not contain credentials.", hint="Pass them as options."
         )
     if parts.scheme in ("s3", "gs") and not parts.netloc:
-        raise InvalidInput(f"The storage URL {url[:80]!r} names no bucket.")
+        raise InvalidInput(f"The storage URL {url[:80]!r} has no bucket.")
     match parts.scheme:
         case "s3":
             return _open_s3(parts.netloc, _root(parts.path), options)
@@ -153,12 +153,12 @@ class ObjectStore:
                     yield _info(meta)
 
     async def delete(self, keys: Iterable[str]) -> None:
-        wanted = [check_key(key) for key in keys]
+        checked = [check_key(key) for key in keys]
         try:
             with translated(self.url):
-                await obstore.delete_async(self._raw, wanted)
+                await obstore.delete_async(self._raw, checked)
         except ObjectMissing:
-            for key in wanted:
+            for key in checked:
                 await self._delete_one(key)
 
     async def _delete_one(self, key: str) -> None:
@@ -183,7 +183,7 @@ def _open_folder(root: Path, options: StoreOptions) -> Store:
         root.mkdir(parents=True, exist_ok=True)
     if not root.is_dir():
         raise BucketMissing(
-            f"The folder {root} does not exist.", hint="Create it, or mount the volume it is on."
+            f"The folder {root} does not exist.", hint="Create it, or mount its volume."
         )
     raw = LocalStore(root, automatic_cleanup=True)
     return ObjectStore(
@@ -215,7 +215,7 @@ def _open_s3(bucket: str, root: str, options: StoreOptions) -> Store:
 
 def _s3_uploads(bucket: str, root: str, options: StoreOptions) -> Uploads:
     if not (options.access_key_id and options.secret_access_key):
-        return unfinished_writes.Unseen()
+        return unfinished_writes.HiddenUploads()
     endpoint = (options.endpoint or f"https://s3.{options.region}.amazonaws.com").rstrip("/")
     sign = unfinished_writes.aws(
         options.access_key_id,
@@ -249,7 +249,7 @@ def _open_gcs(bucket: str, root: str, options: StoreOptions) -> Store:
 
 def _gcs_uploads(bucket: str, root: str, options: StoreOptions) -> Uploads:
     if not options.bearer_token:
-        return unfinished_writes.Unseen()
+        return unfinished_writes.HiddenUploads()
     endpoint = (options.endpoint or "https://storage.googleapis.com").rstrip("/")
     return unfinished_writes.MultipartUploads(
         f"{endpoint}/{bucket}", unfinished_writes.bearer(options.bearer_token), root=root

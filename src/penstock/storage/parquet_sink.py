@@ -1,11 +1,12 @@
-"""The streaming Parquet sink: record batches in, parts in a store out, flat in memory.
+"""Stream record batches into Parquet parts in a store, with constant memory.
 
-    written = await write_parquet(store, "…/nodes/Person/", schema, source.stream(chunk), attempt=fence)
+    batches = source.stream(chunk)
+    written = await write_parquet(store, "…/nodes/Person/", schema, batches, attempt=attempt_id)
 
-Encoding and uploading happen in one thread of the sink's own, a row group at a time, while the loop
-gathers the next one: at most two row groups and the parts in flight are in memory. An error or a
-cancel aborts: no unfinished part is ever visible, and parts that were finished are named by no
-manifest, so the sweeper takes them.
+Encoding and uploading run in one dedicated thread, a row group at a time, while the event loop
+collects the next one: at most two row groups and the parts in flight are in memory. An error or a
+cancellation aborts: an unfinished part is never visible, and finished parts are in no manifest, so
+the sweeper removes them.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class SinkLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """What an attempt wrote; nobody sees it until a manifest names it."""
+    """The parts that an attempt wrote; readers see them only once a manifest lists them."""
 
     schema: pa.Schema
     parts: tuple[Part, ...]
@@ -55,7 +56,7 @@ class Written:
         return sum(p.size for p in self.parts)
 
     def entity(self, sql: str) -> Entity:
-        """What the manifest will say of it."""
+        """The manifest entry for these parts."""
         return Entity(
             columns=describe(self.schema),
             arrow_schema=pack(self.schema),
@@ -65,7 +66,7 @@ class Written:
 
 
 class ParquetSink:
-    """The blocking face: `push` batches, then `finish`; leaving `with` without it aborts."""
+    """The blocking API: `push` batches, then `finish`; leaving `with` without it aborts."""
 
     def __init__(
         self,
@@ -77,8 +78,8 @@ class ParquetSink:
         limits: SinkLimits | None = None,
         delta_packed: bool = False,
     ) -> None:
-        """`delta_packed`: whether whole numbers are, which is smaller; no graph engine may read
-        such a file."""
+        """`delta_packed` encodes integers as DELTA_BINARY_PACKED, which is smaller; the graph
+        engines cannot read such files."""
         check_storable(schema)
         self.schema = schema
         self.limits = limits or SinkLimits()
@@ -102,7 +103,7 @@ class ParquetSink:
             self.encode(group)
 
     def finish(self) -> Written:
-        """Write what is left; zero rows still make one file, which has the schema."""
+        """Write the remaining rows; without any rows, write one empty file with the schema."""
         rest = self.groups.rest()
         if rest is not None:
             self.encode(rest)
@@ -118,7 +119,7 @@ class ParquetSink:
             self._file = None
 
     def encode(self, group: pa.Table) -> None:
-        """Write one row group, and roll the file when it is large enough."""
+        """Write one row group, and start a new file when the current one is large enough."""
         file = self._file = self._file or self._open(group)
         file.write(group)
         if file.size >= self.limits.file_bytes:
@@ -144,24 +145,24 @@ async def write_parquet(
     limits: SinkLimits | None = None,
     delta_packed: bool = False,
 ) -> Written:
-    """Drain the batches into parts under `prefix`; the iterator is closed whatever happens. See
+    """Write all batches to parts under `prefix` and close the iterator in any case. See
     `ParquetSink`."""
     sink = ParquetSink(
         store, prefix, schema, attempt=attempt, limits=limits, delta_packed=delta_packed
     )
-    lane = SerialThread()
+    thread = SerialThread()
     try:
         async with _closing(batches):
             async for batch in batches:
                 for group in sink.groups.add(batch):
-                    await lane.start(sink.encode, group)
-        await lane.idle()
-        return await lane.run(sink.finish)
+                    await thread.start(sink.encode, group)
+        await thread.idle()
+        return await thread.run(sink.finish)
     except BaseException:
-        await asyncio.shield(lane.last_words(sink.abort))
+        await asyncio.shield(thread.run_last(sink.abort))
         raise
     finally:
-        lane.close()
+        thread.close()
 
 
 @asynccontextmanager
@@ -177,8 +178,8 @@ async def _closing(batches: AsyncIterator[pa.RecordBatch]) -> AsyncIterator[None
 class _PartFile:
     def __init__(self, writer: Writer, schema: pa.Schema, encodings: Encodings) -> None:
         self._writer = writer
-        self._pipe = _Pipe(writer)
-        self._parquet = encodings.open(self._pipe, schema)
+        self._adapter = _FileAdapter(writer)
+        self._parquet = encodings.open(self._adapter, schema)
         self._rows = 0
 
     @property
@@ -189,7 +190,7 @@ class _PartFile:
         try:
             self._parquet.write_table(group, row_group_size=group.num_rows)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
-            raise SchemaMismatch(f"A value cannot be kept in Parquet: {e}") from None
+            raise SchemaMismatch(f"A value cannot be stored in Parquet: {e}") from None
         self._rows += group.num_rows
 
     def close(self) -> Part:
@@ -204,15 +205,15 @@ class _PartFile:
         )
 
     def abort(self) -> None:
-        self._pipe.cut()
+        self._adapter.cut()
         with suppress(pa.ArrowException, OSError):
             self._parquet.close()
         self._writer.abort()
 
 
-class _Pipe:
-    """What pyarrow takes for a file; obstore's own writer has `closed` as a method, which pyarrow
-    reads as true."""
+class _FileAdapter:
+    """A file object for pyarrow; obstore's writer has `closed` as a method, which pyarrow takes
+    for true."""
 
     closed = False
 
@@ -221,7 +222,7 @@ class _Pipe:
         self._cut = False
 
     def cut(self) -> None:
-        """Let nothing through any more: a Parquet writer that is dropped writes its footer first."""
+        """Discard further writes: a Parquet writer that is closed still writes its footer."""
         self._cut = True
 
     def write(self, data: memoryview) -> int:
@@ -231,4 +232,4 @@ class _Pipe:
         return self._writer.size
 
     def flush(self) -> None:
-        """Parts leave when they are full."""
+        """Does nothing: parts are uploaded when they are full."""

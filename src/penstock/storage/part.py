@@ -1,8 +1,8 @@
-"""One file of an export, and the names by which an attempt's objects are known.
+"""A file of an export (`Part`), and the naming scheme of an attempt's objects.
 
-An attempt writes under names of its own (`part-00000-<attempt>.parquet`, or anything in
-`attempt-<attempt>/` where an engine chooses the file names), so that a slow old attempt can
-overwrite nothing.
+Object names include the attempt (`part-00000-<attempt>.parquet`, or anything in
+`attempt-<attempt>/` where an engine chooses the file names), so a slow old attempt cannot
+overwrite a newer one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _FOLDER = re.compile(r"(?:.*/)?attempt-(?P<attempt>[A-Za-z0-9_-]{1,64})/.+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """`path` is the object's key; `sha256` is unknown for files that an engine wrote itself."""
+    """`path` is the object's key; `sha256` is None for files that an engine wrote."""
 
     path: str
     size: int
@@ -30,7 +30,7 @@ class Part:
 
 def check_attempt(attempt: str) -> str:
     if not _ATTEMPT.fullmatch(attempt):
-        raise InvalidInput(f"The attempt {attempt[:80]!r} cannot be part of a file's name.")
+        raise InvalidInput(f"The attempt {attempt[:80]!r} cannot be used in a file name.")
     return attempt
 
 
@@ -39,6 +39,6 @@ def name(number: int, attempt: str) -> str:
 
 
 def attempt_of(key: str) -> str | None:
-    """The attempt that an object belongs to; None for anything that no attempt wrote."""
+    """The attempt that wrote an object; None if no attempt did."""
     match = _PART.fullmatch(key) or _FOLDER.fullmatch(key)
     return match["attempt"] if match else None

@@ -1,5 +1,5 @@
-"""The storage that this worker writes into; opened by the first job that needs it, so that its
-absence fails that job with a sentence and keeps no other kind of work from being done."""
+"""Opens the worker's object store on first use, so that a storage outage fails only the jobs that
+need it."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class ObjectStoreProvider:
         return self._store
 
     def location(self, prefix: str) -> str:
-        """What a query engine calls the prefix."""
+        """The URL of the prefix as a query engine addresses it."""
         return f"{self._engine_root}/{prefix}"
 
     def key(self, location: str) -> str | None:
-        """The key of what an engine calls so; None for what is not in this storage."""
+        """The key of an engine's URL; None if it is not in this storage."""
         root = f"{self._engine_root}/"
         return location.removeprefix(root) if location.startswith(root) else None
 

@@ -1,5 +1,5 @@
-"""Batches of any size in, row groups of one size out: the memory of an export is one row group,
-whatever its rows."""
+"""Regroup batches of any size into row groups of bounded size, so an export needs memory for one
+row group however many rows it has."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from penstock.storage.schema import conform
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# A query that answers row by row must not end in a table of a quarter million chunks.
+# A source that yields single rows must not produce a table of a quarter million chunks.
 _SMALL_AT_ONCE = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupLimits:
-    """A row group ends at whichever comes first."""
+    """A row group ends at whichever limit comes first."""
 
     rows: int = 262_144
     bytes: int = 64 * 1024 * 1024
@@ -29,19 +29,19 @@ class RowGroups:
     def __init__(self, schema: pa.Schema, limits: GroupLimits) -> None:
         self._schema = schema
         self._limits = limits
-        self._held: list[pa.RecordBatch] = []
+        self._batches: list[pa.RecordBatch] = []
         self._small: list[pa.RecordBatch] = []
         self._rows = 0
         self._bytes = 0
 
     def add(self, batch: pa.RecordBatch) -> Iterator[pa.Table]:
-        """Take a batch; yields each row group that it fills."""
+        """Add a batch; yields the row groups that it completes."""
         for piece in self._pieces(conform(batch, self._schema)):
             self._small.append(piece)
             self._rows += piece.num_rows
             self._bytes += piece.nbytes
             if len(self._small) == _SMALL_AT_ONCE:
-                self._held.append(pa.concat_batches(self._small))
+                self._batches.append(pa.concat_batches(self._small))
                 self._small = []
             if self._rows >= self._limits.rows or self._bytes >= self._limits.bytes:
                 yield self._cut()
@@ -50,7 +50,7 @@ class RowGroups:
         return self._cut() if self._rows else None
 
     def _pieces(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Slices that each fit into what the row group has room for when it is taken."""
+        """Slices of the batch, each within the remaining capacity of the row group."""
         row = max(1, batch.nbytes // max(1, batch.num_rows))
         start = 0
         while start < batch.num_rows:
@@ -60,7 +60,7 @@ class RowGroups:
             yield piece
 
     def _cut(self) -> pa.Table:
-        table = pa.Table.from_batches(self._held + self._small, schema=self._schema)
-        self._held, self._small = [], []
+        table = pa.Table.from_batches(self._batches + self._small, schema=self._schema)
+        self._batches, self._small = [], []
         self._rows = self._bytes = 0
         return table

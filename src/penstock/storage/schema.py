@@ -1,4 +1,4 @@
-"""The declared columns: checked on every batch, kept exactly in the manifest."""
+"""The declared schema: checked against every batch and stored exactly in the manifest."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def describe(schema: pa.Schema) -> tuple[Column, ...]:
 
 
 def pack(schema: pa.Schema) -> str:
-    """The exact schema as text; Parquet alone would lose a unit of seconds, which it does not have."""
+    """The exact Arrow schema as text; Parquet alone loses types it lacks, such as seconds."""
     return base64.b64encode(schema.serialize().to_pybytes()).decode()
 
 
@@ -26,7 +26,7 @@ def unpack(text: str) -> pa.Schema:
 
 
 def check_storable(schema: pa.Schema) -> None:
-    """Every column has a name of its own and a type that Parquet can keep."""
+    """Require unique column names and types that Parquet can store."""
     if not len(schema):
         raise SchemaMismatch("A table without columns cannot be stored.")
     for column, times in Counter(schema.names).items():
@@ -39,14 +39,14 @@ def check_storable(schema: pa.Schema) -> None:
             pq.ParquetWriter(pa.BufferOutputStream(), pa.schema([field])).close()
         except pa.ArrowNotImplementedError:
             raise SchemaMismatch(
-                f"Column {field.name!r} is {field.type}, which Parquet cannot keep.",
+                f"Column {field.name!r} is {field.type}, which Parquet cannot store.",
                 hint="Cast it in the query.",
                 column=field.name,
             ) from None
 
 
 def conform(batch: pa.RecordBatch, declared: pa.Schema) -> pa.RecordBatch:
-    """The batch under the declared schema; names, order and types must agree, metadata need not."""
+    """The batch with the declared schema; names, order and types must match, metadata need not."""
     if not batch.schema.equals(declared):
         _check_columns(batch.schema, declared)
         batch = pa.RecordBatch.from_arrays(batch.columns, schema=declared)
@@ -58,8 +58,8 @@ def conform(batch: pa.RecordBatch, declared: pa.Schema) -> pa.RecordBatch:
     return batch
 
 
-def _check_columns(found: pa.Schema, declared: pa.Schema) -> None:
-    for position, (have, want) in enumerate(zip(found, declared, strict=False), start=1):
+def _check_columns(actual: pa.Schema, declared: pa.Schema) -> None:
+    for position, (have, want) in enumerate(zip(actual, declared, strict=False), start=1):
         if have.name != want.name:
             raise SchemaMismatch(
                 f"Column {position} is {have.name!r}, not {want.name!r}.", column=want.name
@@ -68,9 +68,9 @@ def _check_columns(found: pa.Schema, declared: pa.Schema) -> None:
             raise SchemaMismatch(
                 f"Column {want.name!r} is {have.type}, not {want.type}.", column=want.name
             )
-    if len(found) < len(declared):
-        missing = declared.names[len(found)]
+    if len(actual) < len(declared):
+        missing = declared.names[len(actual)]
         raise SchemaMismatch(f"Column {missing!r} is missing.", column=missing)
-    if len(found) > len(declared):
-        extra = found.names[len(declared)]
+    if len(actual) > len(declared):
+        extra = actual.names[len(declared)]
         raise SchemaMismatch(f"Column {extra!r} was not declared.", column=extra)

@@ -1,4 +1,4 @@
-"""A thread that does one thing after another, and lets the loop be one thing ahead."""
+"""A single worker thread that runs calls in order, at most one call behind the event loop."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class SerialThread:
         return await asyncio.get_running_loop().run_in_executor(self._thread, call)
 
     async def start(self, call: Callable[[A], object], argument: A) -> None:
-        """Begin a call once the one before has ended, which raises here if it failed."""
+        """Start a call after the previous one has ended; raises the previous call's error."""
         await self.idle()
         self._started = asyncio.get_running_loop().run_in_executor(self._thread, call, argument)
 
@@ -31,8 +31,8 @@ class SerialThread:
         if started is not None:
             await started
 
-    async def last_words(self, call: Callable[[], object]) -> None:
-        """Queue a call behind whatever the thread still does; earlier errors have been told by now."""
+    async def run_last(self, call: Callable[[], object]) -> None:
+        """Run a final call after the current one; its errors are ignored."""
         started = [self._started] if self._started else []
         await asyncio.gather(*started, self.run(call), return_exceptions=True)
 

@@ -1,10 +1,10 @@
-"""Removing what attempts left behind.
+"""Garbage-collect objects and uploads that failed attempts left behind.
 
-An object goes only when all of this holds: its name is an attempt's, it is older than the floor,
-its attempt is not one that may still commit, and no manifest above it names it. The order of
-looking matters: objects are listed first, then the live attempts are asked, then the manifests are
-read. An attempt that commits in between is either still live or already named; one that is neither
-has lost its fence and can never be named again.
+An object is deleted only if all of this holds: its key names an attempt, it is older than the
+minimum age, its attempt can no longer commit, and no manifest above it lists it. The order of the
+reads matters: first list the objects, then query the live attempts, then read the manifests. An
+attempt that commits in between is either still live or already listed; one that is neither has
+lost its fence and can never be listed.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ log = logging.get(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Swept:
-    """`uploads` is None when the store does not show its unfinished writes; `unread` manifests
-    protect all below."""
+    """`uploads` is None when the store cannot list its unfinished uploads. `unread` counts
+    unreadable manifests: everything below those is kept."""
 
     objects: int
     bytes: int
@@ -43,7 +43,7 @@ class Swept:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Named:
+class _NamedKeys:
     keys: frozenset[str]
     unread: tuple[str, ...]
 
@@ -51,13 +51,13 @@ class _Named:
         return key in self.keys or key.startswith(self.unread)
 
 
-async def nobody() -> Collection[str]:
+async def no_live_attempts() -> Collection[str]:
     return ()
 
 
 class Sweeper:
-    """`live` gives the attempts that run or whose parts wait for their manifest; without it, the
-    floor must outlast the longest export."""
+    """`floor` is the minimum age. `live` returns the attempts that run or whose parts wait for
+    their manifest; without it, `floor` must exceed the longest export."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class Sweeper:
         prefix: str,
         *,
         floor: timedelta = timedelta(hours=48),
-        live: Callable[[], Awaitable[Collection[str]]] = nobody,
+        live: Callable[[], Awaitable[Collection[str]]] = no_live_attempts,
         clock: Clock = SYSTEM,
     ) -> None:
         self._store = store
@@ -104,19 +104,19 @@ class Sweeper:
         )
         return swept
 
-    async def _named(self, objects: Sequence[ObjectInfo]) -> _Named:
+    async def _named(self, objects: Sequence[ObjectInfo]) -> _NamedKeys:
         folders = sorted({folder for o in objects for folder in ancestors(o.key)})
         keys: set[str] = set()
         unread: list[str] = []
-        for folder, found in zip(folders, await each(folders, self._names), strict=True):
-            if found is None:
+        for folder, names in zip(folders, await each(folders, self._names), strict=True):
+            if names is None:
                 unread.append(folder)
             else:
-                keys |= found
-        return _Named(keys=frozenset(keys), unread=tuple(unread))
+                keys |= names
+        return _NamedKeys(keys=frozenset(keys), unread=tuple(unread))
 
     async def _names(self, folder: str) -> set[str] | None:
-        """What the folder's manifest names; None when it is there and cannot be read."""
+        """The keys in the folder's manifest; None if the manifest is unreadable."""
         try:
             read = await manifest.read_manifest(self._store, folder)
         except ObjectMissing:
@@ -128,10 +128,10 @@ class Sweeper:
 
 
 async def remove(store: Store, prefix: str) -> int:
-    """Delete a result and all that is under its prefix, the manifest first; returns the bytes that
-    went."""
+    """Delete a result and everything under its prefix, the manifest first; returns the bytes
+    freed."""
     if not check_prefix(prefix):
-        raise InvalidInput("The whole store is not one result; name its prefix.")
+        raise InvalidInput("The prefix of a result must not be empty: that is the whole store.")
     await store.delete([prefix + manifest.NAME])
     objects = [o async for o in store.list(prefix)]
     await store.delete(o.key for o in objects)

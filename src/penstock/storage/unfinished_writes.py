@@ -1,9 +1,9 @@
-"""Unfinished writes: what a killed writer leaves where no listing of objects shows it.
+"""List and abort unfinished uploads, which a killed writer leaves behind.
 
-S3 and GCS speak the same XML for it and differ in how a request is signed. obstore neither lists
-nor aborts foreign uploads and does not lend its credentials, so this needs keys that were given to
-us; with ambient ones the bucket needs a lifecycle rule that aborts incomplete uploads. A local
-folder has staging files, `<name>#<n>`.
+No listing of objects shows them. S3 and GCS use the same XML API and differ in how a request is
+signed. obstore can neither list nor abort uploads of other processes and does not expose its
+credentials, so this needs configured keys; with ambient credentials the bucket needs a lifecycle
+rule that aborts incomplete uploads. A local folder has staging files, `<name>#<n>`.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _TIMEOUT = 30.0
 _STAGED = re.compile(r"(?P<key>.+)#(?P<id>\d+)")
 
 
-class Unseen:
-    """A store whose unfinished writes we may not look at."""
+class HiddenUploads:
+    """Used for a store whose unfinished uploads cannot be listed with our credentials."""
 
     async def under(self, prefix: str) -> Sequence[Upload] | None:  # noqa: ARG002
         return None
@@ -59,13 +59,13 @@ class StagedFiles:
         )
 
     def _find(self, prefix: str) -> list[Upload]:
-        found = []
+        uploads = []
         for path in (self._root / prefix).rglob("*#*"):
             match = _STAGED.fullmatch(path.relative_to(self._root).as_posix())
             if match and path.is_file():
                 touched = datetime.fromtimestamp(path.stat().st_mtime, UTC)
-                found.append(Upload(key=match["key"], id=match["id"], started=touched))
-        return found
+                uploads.append(Upload(key=match["key"], id=match["id"], started=touched))
+        return uploads
 
     def _remove(self, paths: Iterable[Path]) -> None:
         for path in paths:
@@ -74,12 +74,12 @@ class StagedFiles:
 
 class Signer(Protocol):
     def __call__(self, method: str, host: str, path: str, query: str) -> Mapping[str, str]:
-        """The headers that make a request without a body acceptable."""
+        """The authentication headers of a request without a body."""
         ...
 
 
 class MultipartUploads:
-    """The unfinished multipart uploads of a bucket, below the store's own prefix."""
+    """The unfinished multipart uploads of a bucket, below the store's prefix."""
 
     def __init__(self, bucket_url: str, sign: Signer, *, root: str) -> None:
         self._url = urlsplit(bucket_url)
@@ -104,16 +104,16 @@ class MultipartUploads:
             await each(uploads, abort)
 
     async def _find(self, client: httpx2.AsyncClient, prefix: str) -> list[Upload]:
-        found: list[Upload] = []
+        uploads: list[Upload] = []
         marker: dict[str, str] = {}
         while True:
             answer = await self._ask(
                 client, "GET", "", {"uploads": "", "prefix": self._root + prefix, **marker}
             )
             page = _without_namespaces(answer)
-            found += [self._upload(node) for node in page.iter("Upload")]
+            uploads += [self._upload(node) for node in page.iter("Upload")]
             if page.findtext("IsTruncated") != "true":
-                return found
+                return uploads
             marker = {
                 "key-marker": page.findtext("NextKeyMarker") or "",
                 "upload-id-marker": page.findtext("NextUploadIdMarker") or "",
@@ -143,17 +143,17 @@ class MultipartUploads:
             ) from None
         if answer.status_code in (401, 403):
             raise StorageRefused(
-                "The storage refused to show its unfinished uploads.", status=answer.status_code
+                "The storage refused to list its unfinished uploads.", status=answer.status_code
             )
         if answer.status_code >= 300 and not (method == "DELETE" and answer.status_code == 404):
             raise StorageError(
-                "The storage did not show its unfinished uploads.", status=answer.status_code
+                "Listing or aborting unfinished uploads failed.", status=answer.status_code
             )
         return answer.content
 
 
 def _without_namespaces(document: bytes) -> ElementTree.Element:
-    # The answer of our own configured storage; expat refuses entity bombs.
+    # A response of the configured storage; expat rejects entity bombs.
     root = ElementTree.fromstring(document)  # noqa: S314
     for node in root.iter():
         node.tag = node.tag.rpartition("}")[2]
@@ -188,7 +188,10 @@ def aws(
         for step in scope.split("/"):
             key = hmac.digest(key, step.encode(), "sha256")
         signature = hmac.digest(key, text.encode(), "sha256").hex()
-        proof = f"AWS4-HMAC-SHA256 Credential={key_id}/{scope}, SignedHeaders={names}, Signature={signature}"
-        return headers | {"authorization": proof}
+        authorization = (
+            f"AWS4-HMAC-SHA256 Credential={key_id}/{scope}, SignedHeaders={names},"
+            f" Signature={signature}"
+        )
+        return headers | {"authorization": authorization}
 
     return sign

@@ -1,11 +1,10 @@
-"""Streaming an object out, never over another one.
+"""Stream an object into a store without overwriting an existing one.
 
-What fits in one part is put with create-if-absent. Anything larger is a multipart upload, which no
-store can make conditional through obstore: the writer takes `<key>.claim` with create-if-absent
-first, looks whether the name is free, and looks again before it publishes. So of many streamed
-writers of one name one wins; that no other kind of writer meets them is the business of names,
-which carry the attempt. Killed, it leaves a claim and an unfinished upload, which the sweeper
-removes.
+An object that fits in one part is put with create-if-absent. A larger one is a multipart upload,
+which obstore cannot make conditional: the writer first creates `<key>.claim` with create-if-absent,
+checks that the key is free, and checks again before it publishes. So exactly one of several
+streamed writers of a key wins; keys contain the attempt, so other writers never use the same one.
+A killed writer leaves a claim and an unfinished upload, which the sweeper removes.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ class ObjectWriter:
 
     def write(self, data: bytes | memoryview, /) -> int:
         if not self._open:
-            raise ValueError(f"{self._place} is written to after its end")
+            raise ValueError(f"write to closed object {self._place}")
         length = len(data)
         self._digest.update(data)
         self.size += length
@@ -78,7 +77,7 @@ class ObjectWriter:
         return Stored(key=self._key, size=self.size, etag=etag, sha256=self._digest.hexdigest())
 
     def abort(self) -> None:
-        """Leave nothing behind; what cannot be removed now is logged and left to the sweeper."""
+        """Remove the upload and the claim; what fails is logged and left to the sweeper."""
         if not self._open:
             return
         self._open = False
@@ -112,20 +111,20 @@ class ObjectWriter:
         with translated(self._place):
             self._check_free()
             upload.close()
-            found = obstore.head(self._raw, self._key)
-        if found["size"] != self.size:
+            info = obstore.head(self._raw, self._key)
+        if info["size"] != self.size:
             raise ObjectDamaged(
-                f"{self._place} has {found['size']} bytes, but {self.size} were written."
+                f"{self._place} has {info['size']} bytes, but {self.size} were written."
             )
         self._release()
-        return found["e_tag"]
+        return info["e_tag"]
 
     def _check_free(self) -> None:
         try:
             obstore.head(self._raw, self._key)
         except FileNotFoundError:
             return
-        raise ObjectExists(f"{self._place} is there already.")
+        raise ObjectExists(f"{self._place} exists already.")
 
     def _release(self) -> None:
         if not self._claimed:

@@ -1,2 +1,2 @@
-"""Graphs drawn for people: a page that needs no server, a widget for notebooks. Knows none of the
-other rooms."""
+"""Graph drawings: a standalone HTML page and a notebook widget. Imports no other package of
+Penstock."""

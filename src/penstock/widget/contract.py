@@ -1,5 +1,4 @@
-"""What a notebook may do with a drawn graph. The widget that does it needs a package which is not
-everybody's."""
+"""Interface of a drawn graph in a notebook; the widget itself needs an optional package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is drawn: the nodes and edges of a result, capped, as values that JSON carries without loss.
+"""The drawing: nodes and edges of a result, capped, as JSON-safe values.
 
 A drawing never holds an edge without both its ends: an edge's missing end is drawn by its id alone,
 and what the cap leaves out is counted, so that nobody takes a part for the whole.
@@ -50,7 +50,7 @@ class DrawnEdge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawing:
-    """`nodes_left_out` and `edges_left_out` count what the caps kept back."""
+    """`nodes_left_out` and `edges_left_out` count what the caps dropped."""
 
     nodes: tuple[DrawnNode, ...] = ()
     edges: tuple[DrawnEdge, ...] = ()
@@ -86,13 +86,13 @@ class Drawing:
         most_edges: int = MOST_EDGES,
     ) -> Drawing:
         """From dicts as the engine gives them: `_id`, `_label`; `_id`, `_type`, `_src`, `_dst`."""
-        met = [_edge(each) for each in edges]
-        found = {node.id: node for node in (_node(each, caption) for each in nodes)}
+        met = [_edge(edge_data) for edge_data in edges]
+        drawn_nodes = {node.id: node for node in (_node(node_data, caption) for node_data in nodes)}
         for edge in met:
             for end in (edge.source, edge.target):
-                found.setdefault(end, _stub(end))
+                drawn_nodes.setdefault(end, _stub(end))
         return cls(
-            nodes=tuple(found.values()), edges=tuple({edge.id: edge for edge in met}.values())
+            nodes=tuple(drawn_nodes.values()), edges=tuple({edge.id: edge for edge in met}.values())
         ).capped(most_nodes, most_edges)
 
     def capped(self, most_nodes: int = MOST_NODES, most_edges: int = MOST_EDGES) -> Drawing:
@@ -151,23 +151,23 @@ class Drawing:
         }
 
 
-def _node(found: Mapping[str, object], caption: str | None) -> DrawnNode:
-    properties = _properties(found)
+def _node(element: Mapping[str, object], caption: str | None) -> DrawnNode:
+    properties = _properties(element)
     return DrawnNode(
-        id=str(found["_id"]),
-        label=str(found.get("_label") or ""),
-        caption=_caption(str(found["_id"]), properties, caption),
+        id=str(element["_id"]),
+        label=str(element.get("_label") or ""),
+        caption=_caption(str(element["_id"]), properties, caption),
         properties=properties,
     )
 
 
-def _edge(found: Mapping[str, object]) -> DrawnEdge:
+def _edge(element: Mapping[str, object]) -> DrawnEdge:
     return DrawnEdge(
-        id=str(found["_id"]),
-        type=str(found["_type"]),
-        source=str(found["_src"]),
-        target=str(found["_dst"]),
-        properties=_properties(found),
+        id=str(element["_id"]),
+        type=str(element["_type"]),
+        source=str(element["_src"]),
+        target=str(element["_dst"]),
+        properties=_properties(element),
     )
 
 
@@ -176,16 +176,16 @@ def _stub(node_id: str) -> DrawnNode:
     return DrawnNode(id=node_id, label=label if colon else "", caption=key or node_id)
 
 
-def _caption(node_id: str, properties: Mapping[str, Scalar], wanted: str | None) -> str:
-    names = (wanted,) if wanted is not None else CAPTIONS
+def _caption(node_id: str, properties: Mapping[str, Scalar], property_name: str | None) -> str:
+    names = (property_name,) if property_name is not None else CAPTIONS
     named = next(
         (str(properties[name]) for name in names if properties.get(name) not in (None, "")), None
     )
     return named or node_id.partition(":")[2] or node_id
 
 
-def _properties(found: Mapping[str, object]) -> dict[str, Scalar]:
-    return {name: _scalar(value) for name, value in found.items() if not name.startswith("_")}
+def _properties(element: Mapping[str, object]) -> dict[str, Scalar]:
+    return {name: _scalar(value) for name, value in element.items() if not name.startswith("_")}
 
 
 def _scalar(value: object) -> Scalar:

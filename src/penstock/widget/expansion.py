@@ -1,5 +1,4 @@
-"""A node's neighbours brought into a drawing: no more at once than the cap, no more in all than a
-drawing holds."""
+"""Adds a node's neighbors to a drawing, within the cap per expansion and in total."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ class Neighborhood(TypedDict):
     truncated: bool
 
 
-Neighbours = Callable[[str, int], Neighborhood | Awaitable[Neighborhood]]
+Neighbors = Callable[[str, int], Neighborhood | Awaitable[Neighborhood]]
 """From a node's id and a limit of nodes to what lies one hop around it, itself included."""
 
 
@@ -38,20 +37,26 @@ def wanted(drawing: Drawing, node_id: str, cap: int) -> int:
 
 
 def expanded(
-    drawing: Drawing, found: Neighborhood, *, cap: int = EXPAND_CAP, most_nodes: int = MOST_NODES
+    drawing: Drawing,
+    neighborhood: Neighborhood,
+    *,
+    cap: int = EXPAND_CAP,
+    most_nodes: int = MOST_NODES,
 ) -> Expansion:
-    around = Drawing.from_elements(found["nodes"], found["edges"], most_nodes=most_nodes + cap + 1)
-    known = {node.id for node in drawing.nodes}
-    fresh = [node for node in around.nodes if node.id not in known]
+    around = Drawing.from_elements(
+        neighborhood["nodes"], neighborhood["edges"], most_nodes=most_nodes + cap + 1
+    )
+    drawn_ids = {node.id for node in drawing.nodes}
+    fresh = [node for node in around.nodes if node.id not in drawn_ids]
     room = max(most_nodes - len(drawing.nodes), 0)
     taken = fresh[: min(cap, room)]
-    drawn = known | {node.id for node in taken}
+    drawn = drawn_ids | {node.id for node in taken}
     old = {edge.id for edge in drawing.edges}
     edges = [e for e in around.edges if e.id not in old and e.source in drawn and e.target in drawn]
     grown = replace(drawing, nodes=(*drawing.nodes, *taken), edges=(*drawing.edges, *edges)).capped(
         most_nodes, MOST_EDGES
     )
-    more = found["truncated"] or len(fresh) > len(taken)
+    more = neighborhood["truncated"] or len(fresh) > len(taken)
     notice = _notice(added=len(taken), more=more, full=room <= len(taken), most=most_nodes)
     return Expansion(drawing=grown, added=len(taken), notice=notice)
 
@@ -60,5 +65,5 @@ def _notice(*, added: int, more: bool, full: bool, most: int) -> str:
     if more and full:
         return f"The drawing is full at {most:,} nodes; {added:,} were added, and there are more."
     if more:
-        return f"{added:,} neighbours were added, and there are more: expand again."
-    return "" if added else "All its neighbours are drawn."
+        return f"{added:,} neighbors were added, and there are more: expand again."
+    return "" if added else "All its neighbors are drawn."

@@ -1,4 +1,4 @@
-"""A drawing as one HTML file: the code, the data and nothing that is fetched.
+"""Renders a drawing as one self-contained HTML file.
 
 The data stand in the page as JSON that no HTML parser can leave early, the browser reads them as
 text, and the page's own policy lets no script run but ours, known by its digest.
@@ -18,12 +18,10 @@ if TYPE_CHECKING:
     from penstock.widget.drawing import Drawing
 
 _STYLE = (
-    "html,body{margin:0;height:100%}"
-    "body{display:flex;flex-direction:column;font:15px/1.4 system-ui,sans-serif;color:#1c2430;background:#f6f7fa}"
-    "h1{margin:0;padding:12px 16px;font-size:17px;font-weight:600}"
-    "main{flex:1;min-height:0}"
-    "h1+main{padding:0 12px 12px}"
-    "@media(prefers-color-scheme:dark){body{color:#e6eaf2;background:#0c0f14}}"
+    "html,body{margin:0;height:100%}body{display:flex;flex-direction:column;font:15px/1.4 "
+    "system-ui,sans-serif;color:#1c2430;background:#f6f7fa}h1{margin:0;padding:12px "
+    "16px;font-size:17px;font-weight:600}main{flex:1;min-height:0}h1+main{padding:0 12px "
+    "12px}@media(prefers-color-scheme:dark){body{color:#e6eaf2;background:#0c0f14}}"
 )
 # `<` ends a script, `&` begins an entity in an attribute, and the last two end a line in old
 # JavaScript.
@@ -76,7 +74,10 @@ def policy() -> str:
     """The Content-Security-Policy of a page whose only script is `assets()`: nothing may be
     fetched."""
     digest = base64.b64encode(hashlib.sha256(_script().encode()).digest()).decode()
-    return f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data: blob:"
+    return (
+        f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src "
+        "data: blob:"
+    )
 
 
 @cache

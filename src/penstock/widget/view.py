@@ -1,5 +1,4 @@
-"""The drawing as a notebook's widget, which talks back: what is selected is a trait, an expansion
-is a question.
+"""The notebook widget of a drawing: selection is a trait, expansion a callback.
 
 Where no widgets run, as in a notebook that was made into a page, the same drawing stands in a frame
 of its own.
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from penstock.widget.drawing import GraphResult
-    from penstock.widget.expansion import Neighbours
+    from penstock.widget.expansion import Neighbors
 
 HEIGHT = 520
 
@@ -33,7 +32,7 @@ class GraphView(anywidget.AnyWidget):
     """Draws a query's result; `selection` follows the reader's clicks, and `observe` tells of it.
 
     `colour_by` and `size_by` name a property of the nodes, None is by label and by connections.
-    With `expand`, a double click brings a node's neighbours, at most `expand_cap` at once.
+    With `expand`, a double click brings a node's neighbors, at most `expand_cap` at once.
     """
 
     _esm = Path(__file__).parent / "static" / "widget.js"
@@ -54,7 +53,7 @@ class GraphView(anywidget.AnyWidget):
         colour_by: str | None = None,
         size_by: str | None = None,
         height: int = HEIGHT,
-        expand: Neighbours | None = None,
+        expand: Neighbors | None = None,
         expand_cap: int = EXPAND_CAP,
         most_nodes: int = MOST_NODES,
     ) -> None:
@@ -65,7 +64,7 @@ class GraphView(anywidget.AnyWidget):
             if isinstance(source, Drawing)
             else Drawing.of(source, caption=caption, most_nodes=most_nodes)
         )
-        self._neighbours = expand
+        self._neighbors = expand
         self._expand_cap = expand_cap
         self._most_nodes = most_nodes
         self._asking: set[asyncio.Task[None]] = set()
@@ -107,18 +106,16 @@ class GraphView(anywidget.AnyWidget):
         self.colour_by = name
 
     def expand(self, node_id: str) -> None:
-        """Draw a node's neighbours, as a double click does."""
-        if self._neighbours is None:
-            raise ValueError(
-                "This view was made without expand=, so it has nobody to ask for neighbours."
-            )
-        found = self._neighbours(node_id, wanted(self._drawing, node_id, self._expand_cap))
-        if isinstance(found, Awaitable):
-            task = asyncio.ensure_future(self._grow_later(found))
+        """Draw a node's neighbors, as a double click does."""
+        if self._neighbors is None:
+            raise ValueError("This view has no expand= callback, so it cannot load neighbors.")
+        neighborhood = self._neighbors(node_id, wanted(self._drawing, node_id, self._expand_cap))
+        if isinstance(neighborhood, Awaitable):
+            task = asyncio.ensure_future(self._grow_later(neighborhood))
             self._asking.add(task)
             task.add_done_callback(self._asking.discard)
         else:
-            self._grow(found)
+            self._grow(neighborhood)
 
     def to_html(self, path: str | Path, *, title: str = "Graph") -> Path:
         """One file that anyone can open, without a server and without a network."""
@@ -133,7 +130,8 @@ class GraphView(anywidget.AnyWidget):
         data, metadata = bundle
         frame = (
             f'<iframe srcdoc="{html.escape(self._page(""), quote=True)}" title="Graph" '
-            f'sandbox="allow-scripts allow-downloads" style="width:100%;height:{self.height}px;border:0"></iframe>'
+            'sandbox="allow-scripts allow-downloads" '
+            f'style="width:100%;height:{self.height}px;border:0"></iframe>'
         )
         return {**data, "text/html": frame}, metadata
 
@@ -146,16 +144,18 @@ class GraphView(anywidget.AnyWidget):
         try:
             self.expand(str(content.get("id")))
         except Exception as error:
-            self._say(f"The neighbours did not come: {error}")
+            self._say(f"Could not load the neighbors: {error}")
 
-    async def _grow_later(self, found: Awaitable[Neighborhood]) -> None:
+    async def _grow_later(self, pending: Awaitable[Neighborhood]) -> None:
         try:
-            self._grow(await found)
+            self._grow(await pending)
         except Exception as error:
-            self._say(f"The neighbours did not come: {error}")
+            self._say(f"Could not load the neighbors: {error}")
 
-    def _grow(self, found: Neighborhood) -> None:
-        grown = expanded(self._drawing, found, cap=self._expand_cap, most_nodes=self._most_nodes)
+    def _grow(self, neighborhood: Neighborhood) -> None:
+        grown = expanded(
+            self._drawing, neighborhood, cap=self._expand_cap, most_nodes=self._most_nodes
+        )
         self.drawing = grown.drawing
         self._say(grown.notice)
 

@@ -1,4 +1,4 @@
-"""Who is let in, and by what, as the settings say."""
+"""Builds authentication from the settings: users, keys, tokens and service accounts."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 CHANGED = "accounts-changed"
-"""Rung for when a key or a user's rights change; it is no queue."""
+"""Notification channel for changed keys and user rights; not a queue."""
 KUBERNETES = "https://kubernetes.default.svc"
 
 
@@ -57,9 +57,9 @@ class Admission:
 
 @asynccontextmanager
 async def admission(
-    settings: Settings, db: Db, audit: Audit, bell: Notifier
+    settings: Settings, db: Db, audit: Audit, notifier: Notifier
 ) -> AsyncIterator[Admission]:
-    people = people_of(settings, db, audit, bell)
+    people = people_of(settings, db, audit, notifier)
     tokens = instance_tokens(settings)
     static = () if settings.service_token is None else (StaticToken(settings.service_token),)
     own = () if tokens is None else (tokens,)
@@ -72,12 +72,12 @@ async def admission(
         )
 
 
-def people_of(settings: Settings, db: Db, audit: Audit, bell: Notifier) -> People:
+def people_of(settings: Settings, db: Db, audit: Audit, notifier: Notifier) -> People:
     def changed() -> None:
-        bell.ring(CHANGED, 0)
+        notifier.ring(CHANGED, 0)
 
     users = Users(db, audit, changed=changed)
-    remembered: InvalidatedCache[Bearer] = InvalidatedCache(lambda: bell.version(CHANGED))
+    remembered: InvalidatedCache[Bearer] = InvalidatedCache(lambda: notifier.version(CHANGED))
     return People(
         users=users,
         keys=ApiKeys(db, users, audit, changed=changed, remembered=remembered),
@@ -125,14 +125,14 @@ def instance_tokens(settings: Settings) -> InstanceTokens | None:
 
 
 def _authenticators(settings: Settings, people: People) -> tuple[Authenticator, ...]:
-    found: list[Authenticator] = []
+    authenticators: list[Authenticator] = []
     operator = operator_token(settings)
     if operator is not None:
-        found.append(operator)
-    found.append(KeyHolders(people.keys, people.users))
+        authenticators.append(operator)
+    authenticators.append(KeyHolders(people.keys, people.users))
     if settings.oidc_issuer is not None:
-        found.append(TokenHolders(_oidc(settings, settings.oidc_issuer), people.users))
-    return tuple(found)
+        authenticators.append(TokenHolders(_oidc(settings, settings.oidc_issuer), people.users))
+    return tuple(authenticators)
 
 
 def _oidc(settings: Settings, issuer: str) -> Oidc:
@@ -142,7 +142,7 @@ def _oidc(settings: Settings, issuer: str) -> Oidc:
     async def reach(url: str) -> None:
         await asyncio.to_thread(check, url)
 
-    wanted = OidcSettings(
+    oidc = OidcSettings(
         issuer=issuer,
         audience=settings.oidc_audience,
         jwks_url=settings.oidc_jwks_url,
@@ -152,11 +152,11 @@ def _oidc(settings: Settings, issuer: str) -> Oidc:
         roles=None if settings.oidc_roles is None else _roles(settings.oidc_roles),
         leeway_seconds=settings.oidc_leeway_seconds,
     )
-    return Oidc(wanted, Keys(wanted, reach=reach, outbound=Outbound(policy)))
+    return Oidc(oidc, Keys(oidc, reach=reach, outbound=Outbound(policy)))
 
 
 def _roles(text: str) -> Mapping[str, Role]:
-    found = {}
+    roles = {}
     for pair in filter(None, map(str.strip, text.split(","))):
         name, _, word = pair.rpartition("=")
         role = Role.named(word.strip())
@@ -165,8 +165,8 @@ def _roles(text: str) -> Mapping[str, Role]:
                 f"Setting oidc_roles: {pair[:80]!r} is not name=role.",
                 hint="Roles: analyst, admin, ops.",
             )
-        found[name.strip()] = role
-    return found
+        roles[name.strip()] = role
+    return roles
 
 
 @asynccontextmanager
@@ -180,10 +180,10 @@ async def _kubernetes(settings: Settings) -> AsyncIterator[tuple[ServiceTokens, 
         return
     verify = ssl.create_default_context(cafile=SERVICE_ACCOUNT / "ca.crt")
     async with httpx2.AsyncClient(base_url=KUBERNETES, verify=verify, trust_env=False) as http:
-        wanted = ReviewSettings(
+        review = ReviewSettings(
             audience=settings.token_review_audience, workers=workers, wrappers=wrappers
         )
-        yield (TokenReview(http, wanted, own_token=token_in(SERVICE_ACCOUNT / "token")),)
+        yield (TokenReview(http, review, own_token=token_in(SERVICE_ACCOUNT / "token")),)
 
 
 def _accounts(text: str | None) -> frozenset[str]:

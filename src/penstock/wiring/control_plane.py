@@ -1,4 +1,4 @@
-"""Settings become objects. The one file that sees every room."""
+"""Builds the control plane from the settings; the only module that imports every package."""
 
 from __future__ import annotations
 
@@ -52,12 +52,17 @@ from penstock.sources.home import HomeGuard
 from penstock.sources.repository import DataSources
 from penstock.sources.schema_cache import SchemaCache, SchemaRefresh
 from penstock.wiring.auth import CHANGED, admission
-from penstock.wiring.instances import default_launcher, instance_loops, instance_parts, launching
+from penstock.wiring.instances import (
+    default_launcher,
+    instance_controller,
+    instance_loops,
+    instance_services,
+)
 from penstock.wiring.job_kinds import default_kinds
 from penstock.wiring.maintenance import keeping
 from penstock.wiring.migrations import ROOMS_WITH_TABLES
-from penstock.wiring.operations import operation_loops, operations
-from penstock.wiring.reconcile import reconciliation_loops, reconciling
+from penstock.wiring.operations import operation_loops, operation_services
+from penstock.wiring.reconcile import reconcile_services, reconciliation_loops
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -71,14 +76,13 @@ if TYPE_CHECKING:
 
 SCHEDULER_SECONDS = 1.0
 REAPER_GRACE = 6
-"""Turns of the reaper that workers have to renew their leases in, after nobody could hear them:
-half a minute."""
+"""Reaper runs, half a minute in total, in which workers can renew their leases after an outage."""
 RETENTION_SECONDS = 3600.0
 RECONCILIATION_SECONDS = 5.0
 SWEEP_SECONDS = 3600.0
 SCHEMA_SECONDS = 86_400.0
 COMMAND_SECONDS = 15.0
-"""A database that hangs is as good as away; every statement of ours is short."""
+"""A database that hangs counts as unavailable; all statements are short."""
 LEAST_BODY_BYTES = 10 * 1024 * 1024
 
 
@@ -91,8 +95,8 @@ async def build_control_plane(
     gates: Mapping[str, GateHandler] | None = None,
     launcher: Launcher | None = None,
 ) -> AsyncIterator[Services]:
-    """A control plane at work: its store listens for the bell and its loops run until the block is
-    left."""
+    """Run a control plane: its store listens for notifications and its loops run until the block
+    exits."""
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
     pooler = settings.database_pooler
@@ -108,30 +112,34 @@ async def build_control_plane(
         ) as engine,
         Db(dsn, size=browsing, settings=BROWSE_SETTINGS, pooler=pooler) as browse,
         _store(settings, engine, kinds or default_kinds(settings.lease_seconds), registry) as store,
-        admission(settings, engine, store.audit, store.bell) as admitted,
+        admission(settings, engine, store.audit, store.notifier) as auth,
     ):
         sources = _sources(settings, dsn, browse, store)
-        runs = launcher or default_launcher(settings)
+        launcher = launcher or default_launcher(settings)
         graphs = _graphs(
-            settings, engine, browse, store, sources.records, admitted.instance_tokens, runs
+            settings, engine, browse, store, sources.records, auth.instance_tokens, launcher
         )
-        for name, handler in ({GATE: graphs.exports.finalisation} | dict(gates or {})).items():
+        for name, handler in ({GATE: graphs.exports.finalizer} | dict(gates or {})).items():
             store.gates.handle(name, handler)
-        operated = operations(settings, engine, browse, store, graphs)
-        reconciled = reconciling(settings, engine, store, sources.records)
+        operations = operation_services(settings, engine, browse, store, graphs)
+        reconciliation = reconcile_services(settings, engine, store, sources.records)
         ExportMetrics(registry, store.metrics)
         watch_connections(registry, (engine, browse))
         metrics = LoopMetrics(registry)
         async with (
-            launching(settings, engine, store.bell, graphs.instances, store.metrics.background),
-            keeping(settings, engine, store, metrics) as kept,
+            instance_controller(
+                settings, engine, store.notifier, graphs.instances, store.metrics.background
+            ),
+            keeping(settings, engine, store, metrics) as maintenance,
             _running(
                 (
-                    *_loops(settings, engine, store, graphs, operated, sources, registry, metrics),
-                    *(() if kept is None else (kept.planner,)),
-                    *reconciliation_loops(engine, reconciled, metrics),
+                    *_loops(
+                        settings, engine, store, graphs, operations, sources, registry, metrics
+                    ),
+                    *(() if maintenance is None else (maintenance.planner,)),
+                    *reconciliation_loops(engine, reconciliation, metrics),
                 ),
-                operated.board,
+                operations.board,
             ) as loops,
             Presence(engine, store.metrics.background) as presence,
         ):
@@ -141,19 +149,19 @@ async def build_control_plane(
                 schedules=Schedules(engine, store),
                 loops=loops,
                 registry=registry,
-                services=admitted.services,
-                instance_tokens=admitted.instance_tokens,
-                authenticators=admitted.authenticators,
-                people=admitted.people,
+                services=auth.services,
+                instance_tokens=auth.instance_tokens,
+                authenticators=auth.authenticators,
+                people=auth.people,
                 local_only=settings.is_local_only,
                 proxies=settings.proxy_networks,
                 limits=RateLimits(settings, registry),
                 max_body_bytes=max(LEAST_BODY_BYTES, 2 * settings.max_payload_bytes),
                 graphs=graphs,
-                operations=operated,
+                operations=operations,
                 sources=sources,
-                maintenance=kept,
-                reconciliation=reconciled,
+                maintenance=maintenance,
+                reconciliation=reconciliation,
                 polls=Polls(presence),
             )
 
@@ -170,13 +178,13 @@ def _loops(
     db: Db,
     store: PgJobStore,
     graphs: Graphs,
-    operated: Operations,
+    operations: Operations,
     sources: Sources,
     registry: CollectorRegistry,
     metrics: LoopMetrics,
 ) -> Loops:
-    finalisation, pace = graphs.exports.finalisation, settings.reap_seconds
-    reaper = Reaper(db, store, every=pace, metrics=metrics, grace=REAPER_GRACE * pace)
+    finalizer, every = graphs.exports.finalizer, settings.reap_seconds
+    reaper = Reaper(db, store, every=every, metrics=metrics, grace=REAPER_GRACE * every)
     return (
         reaper,
         Scheduler(db, store, every=SCHEDULER_SECONDS, metrics=metrics),
@@ -185,14 +193,14 @@ def _loops(
         ExportResync(
             db,
             reaper,
-            finalisation,
+            finalizer,
             every=RECONCILIATION_SECONDS,
             metrics=metrics,
             config=graphs.config,
         ),
         StorageSweep(db, store, every=SWEEP_SECONDS, metrics=metrics),
         SchemaRefresh(db, sources.records, sources.cache, every=SCHEMA_SECONDS, metrics=metrics),
-        *operation_loops(db, store, graphs, operated, metrics, registry),
+        *operation_loops(db, store, graphs, operations, metrics, registry),
         *instance_loops(db, graphs.instances, metrics, registry),
     )
 
@@ -252,18 +260,18 @@ def _graphs(
         share=FairShare(step=settings.fair_share_seconds),
     )
     config = PlatformConfig(engine, export=longest, audit=store.audit)
-    remembered: InvalidatedCache[bool] = InvalidatedCache(lambda: store.bell.version(CHANGED))
-    rights = SourceRights(browse, sources, remembered=remembered)
+    cache: InvalidatedCache[bool] = InvalidatedCache(lambda: store.notifier.version(CHANGED))
+    rights = SourceRights(browse, sources, cache=cache)
     queries = QueryCheck(sources, SqlChecker())
     mapped = MappedSnapshots(
         engine, snapshots, exports, mappings, rights, most_active=settings.active_snapshots_per_user
     )
     return Graphs(
         config=config,
-        instances=instance_parts(
+        instances=instance_services(
             settings,
             engine,
-            store.bell,
+            store.notifier,
             launcher,
             tokens,
             snapshots=snapshots,
@@ -309,6 +317,6 @@ def _store(settings: Settings, engine: Db, kinds: Kinds, registry: CollectorRegi
         engine,
         kinds,
         max_payload_bytes=settings.max_payload_bytes,
-        bell_debounce=settings.bell_debounce_ms / 1000,
+        notify_debounce=settings.bell_debounce_ms / 1000,
         metrics=metrics,
     )

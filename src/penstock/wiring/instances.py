@@ -1,4 +1,4 @@
-"""Who runs the graph servers, as the settings say."""
+"""Builds the services and loops that run graph servers from the settings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from penstock.api.services import InstanceServices
 from penstock.graph_server.settings import SECRETS, passed_on, secrets_in_files
-from penstock.graphs.instances.controller import BELL, InstanceController
+from penstock.graphs.instances.controller import CHANNEL, InstanceController
 from penstock.graphs.instances.creation import Creation
 from penstock.graphs.instances.graph_servers import GraphServers
 from penstock.graphs.instances.metrics import InstanceMetrics
@@ -59,10 +59,10 @@ def default_launcher(settings: Settings) -> Launcher:
     return of_home(settings.home)
 
 
-def instance_parts(
+def instance_services(
     settings: Settings,
     db: Db,
-    bell: Notifier,
+    notifier: Notifier,
     launcher: Launcher,
     tokens: InstanceTokens | None,
     *,
@@ -83,8 +83,8 @@ def instance_parts(
         db,
         place=launcher.place,
         slug=lambda: secrets.token_hex(12),
-        ring=lambda: bell.ring(BELL, 0),
-        remembered=InvalidatedCache(lambda: bell.version(BELL)),
+        on_change=lambda: notifier.ring(CHANNEL, 0),
+        cache=InvalidatedCache(lambda: notifier.version(CHANNEL)),
     )
     memory = MemoryLimits(
         per_user_gb=settings.instance_memory_per_user_gb, total_gb=settings.instance_memory_total_gb
@@ -116,46 +116,49 @@ def instance_parts(
 
 
 @asynccontextmanager
-async def launching(
-    settings: Settings, db: Db, bell: Notifier, parts: InstanceServices, health: BackgroundHealth
+async def instance_controller(
+    settings: Settings,
+    db: Db,
+    notifier: Notifier,
+    services: InstanceServices,
+    health: BackgroundHealth,
 ) -> AsyncIterator[InstanceController]:
-    """What is asked for is launched and stopped until the block is left; the servers run on after
-    it."""
-    errands = InstanceController(
+    """Run the instance controller until the block exits; graph servers keep running after it."""
+    controller = InstanceController(
         db,
-        parts.store,
-        parts.launcher,
-        parts.servers,
-        bell,
-        token_of=parts.token_of,
+        services.store,
+        services.launcher,
+        services.servers,
+        notifier,
+        token_of=services.token_of,
         control_plane_url=internal_url(settings),
         environment=server_environment(settings),
         secrets=server_secrets(settings),
         health=health,
     )
-    async with parts.servers, errands:
-        yield errands
+    async with services.servers, controller:
+        yield controller
 
 
 def instance_loops(
-    db: Db, parts: InstanceServices, metrics: LoopMetrics, registry: CollectorRegistry
+    db: Db, services: InstanceServices, metrics: LoopMetrics, registry: CollectorRegistry
 ) -> Loops:
     counts = InstanceMetrics(registry)
     return (
         InstanceResync(
             db,
-            parts.store,
-            parts.steps,
-            parts.launcher,
+            services.store,
+            services.steps,
+            services.launcher,
             every=RECONCILE_SECONDS,
             metrics=metrics,
             counts=counts,
         ),
         ResourceMonitor(
             db,
-            parts.store,
-            parts.vitals,
-            parts.launcher,
+            services.store,
+            services.vitals,
+            services.launcher,
             every=MONITOR_SECONDS,
             metrics=metrics,
             counts=counts,
@@ -168,8 +171,8 @@ def public_url(settings: Settings) -> str:
 
 
 def internal_url(settings: Settings) -> str:
-    """Servers on this machine need no name of ours, unless a certificate is for that name; what
-    stands in front of us is none of theirs."""
+    """The URL for servers on this machine: the local address, bypassing any proxy in front, unless
+    a TLS certificate requires the public name."""
     if settings.port and settings.tls_cert is None:
         return _own_url(settings)
     return public_url(settings)
@@ -182,17 +185,18 @@ def _own_url(settings: Settings) -> str:
 
 
 def server_environment(settings: Settings) -> dict[str, str]:
-    """The storage, how to log, and what the operator set for graph servers; of everything else that
-    we know, nothing, and of these no secret."""
-    return {name: value for name, value in _passed_on(settings).items() if name not in SECRETS}
+    """Storage, logging and the operator's settings for graph servers, without secrets."""
+    return {
+        name: value for name, value in _server_settings(settings).items() if name not in SECRETS
+    }
 
 
 def server_secrets(settings: Settings) -> dict[str, str]:
-    """What graph servers need as well and no other process may read."""
-    return {name: value for name, value in _passed_on(settings).items() if name in SECRETS}
+    """Settings of graph servers that no other process may read."""
+    return {name: value for name, value in _server_settings(settings).items() if name in SECRETS}
 
 
-def _passed_on(settings: Settings) -> dict[str, str]:
+def _server_settings(settings: Settings) -> dict[str, str]:
     storage = {name: getattr(settings, name) for name in _STORAGE} | {
         "storage_url": settings.storage_root
     }

@@ -1,4 +1,4 @@
-"""Settings become what looks after tables; nothing at all without a catalog."""
+"""Builds table maintenance from the settings; None without a catalog."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ async def keeping(
         return
     pool = CatalogPool(Catalogs(settings.catalogs, settings.maintenance_engines), shared_uri=db.dsn)
     policies = Policies(db)
-    desk = MaintenanceService(db, jobs, MaintenanceStore(db), pool, policies)
+    service = MaintenanceService(db, jobs, MaintenanceStore(db), pool, policies)
     planner = MaintenancePlanner(
-        db, jobs, desk, policies, every=settings.maintenance_seconds, metrics=metrics
+        db, jobs, service, policies, every=settings.maintenance_seconds, metrics=metrics
     )
     try:
-        yield Maintenance(desk=desk, policies=policies, planner=planner)
+        yield Maintenance(desk=service, policies=policies, planner=planner)
     finally:
         pool.close()

@@ -1,4 +1,4 @@
-"""Which rooms have tables, in the order in which they are migrated."""
+"""Packages with tables, in the order of their migrations."""
 
 from __future__ import annotations
 

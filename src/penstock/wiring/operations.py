@@ -1,4 +1,4 @@
-"""What operators see and do, and the loops that keep the house: wired from the parts of the graphs."""
+"""Builds the operators' services and the housekeeping loops."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ WORKER_SECONDS = 60
 SOURCES_ASKED = 20
 
 
-def operations(
+def operation_services(
     settings: Settings, engine: Db, browse: Db, store: PgJobStore, graphs: Graphs
 ) -> Operations:
-    ends = endings(graphs)
+    hooks = deletion_hooks(graphs)
     return Operations(
         board=LoopStatusStore(engine, audit=store.audit),
         overview=Overview(browse, (engine, browse)),
         health=health(settings, browse, store, graphs),
-        bulk=BulkDelete(browse, ends, audit=store.audit),
-        endings=ends,
+        bulk=BulkDelete(browse, hooks, audit=store.audit),
+        endings=hooks,
     )
 
 
@@ -64,7 +64,7 @@ def operation_loops(
     )
 
 
-def endings(graphs: Graphs) -> DeletionHooks:
+def deletion_hooks(graphs: Graphs) -> DeletionHooks:
     steps = graphs.instances.steps
 
     async def instance(instance_id: int, actor: str) -> None:
@@ -100,14 +100,14 @@ def health(settings: Settings, browse: Db, store: PgJobStore, graphs: Graphs) ->
         if not await Browser(browse).workers(seconds=WORKER_SECONDS):
             raise Unavailable(f"No worker was seen in the last {WORKER_SECONDS} s.")
 
-    async def asked() -> dict[str, Callable[[], Awaitable[object]]]:
-        found, _ = await sources.page(limit=SOURCES_ASKED)
+    async def source_checks() -> dict[str, Callable[[], Awaitable[object]]]:
+        records, _ = await sources.page(limit=SOURCES_ASKED)
         return {
-            f"source:{each.name}": partial(sources.ask, each.data_source_id, tested)
-            for each in found
+            f"source:{source.name}": partial(sources.ask, source.data_source_id, check_source)
+            for source in records
         }
 
-    async def tested(source: Source) -> str:
+    async def check_source(source: Source) -> str:
         return await source.test()
 
     return Health(
@@ -117,5 +117,5 @@ def health(settings: Settings, browse: Db, store: PgJobStore, graphs: Graphs) ->
             "launcher": graphs.instances.launcher.list,
             "workers": workers,
         },
-        asked,
+        source_checks,
     )

@@ -1,4 +1,4 @@
-"""Settings become what reconciles: recipes, uploads, runs and their gates."""
+"""Builds the reconciliation services: recipes, uploads, runs and their gates."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 UPLOAD_EXPIRY_SECONDS = 3600.0
 
 
-def reconciling(
+def reconcile_services(
     settings: Settings, db: Db, jobs: PgJobStore, sources: DataSources
 ) -> Reconciliation:
     share = FairShare(step=settings.fair_share_seconds)
-    runs, depot = (
+    runs, object_store = (
         Runs(db, jobs, share=share, most_active=settings.active_runs_per_user),
         ObjectStoreProvider(settings),
     )
@@ -37,15 +37,15 @@ def reconciling(
     jobs.gates.handle(MATCHED, runs.matched)
     policy = settings.outbound_policy
     reach = Reach(private=policy.private, allow=policy.allow)
-    uploads = Uploads(db, depot.open, Parser.of(settings), UploadQuota.of(settings))
+    uploads = Uploads(db, object_store.open, Parser.of(settings), UploadQuota.of(settings))
     desk = Desk(runs, Recipes(db, jobs), uploads, sources, reach=reach)
     token = settings.service_token
     key = "" if token is None else token.get_secret_value()
     return Reconciliation(
-        desk=desk, items=Items(db, jobs), store=depot.open, callback_key=key, outbound=policy
+        desk=desk, items=Items(db, jobs), store=object_store.open, callback_key=key, outbound=policy
     )
 
 
-def reconciliation_loops(db: Db, reconciled: Reconciliation, metrics: LoopMetrics) -> Loops:
-    uploads = reconciled.desk.uploads
+def reconciliation_loops(db: Db, reconciliation: Reconciliation, metrics: LoopMetrics) -> Loops:
+    uploads = reconciliation.desk.uploads
     return (UploadExpiry(db, uploads, every=UPLOAD_EXPIRY_SECONDS, metrics=metrics),)

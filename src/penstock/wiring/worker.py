@@ -1,4 +1,4 @@
-"""From settings to a running worker."""
+"""Builds and runs a worker from the settings."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def run_worker(
     once: bool = False,
     wait: float = 5.0,
 ) -> int:
-    """A worker in this process, from the main thread; the exit code.
+    """Run a worker in this process, from the main thread, and return its exit code.
 
-    `once` runs one job, for which it waits `wait` seconds at most. Without handlers it does what
-    `duties` lists.
+    `once` runs one job, and waits at most `wait` seconds for it. Without `handlers`, it uses
+    `default_handlers`.
     """
     configure = partial(
         logging.configure, level=settings.log_level, form=settings.log_form, process="worker"
@@ -49,7 +49,7 @@ def run_worker(
     try:
         worker = Worker(
             store_factory(settings),
-            handlers or _duties(settings),
+            handlers or _default_handlers(settings),
             kinds or default_kinds(),
             name=name or settings.worker_name or worker_name(),
             queues=queues or _split(settings.worker_queues),
@@ -62,14 +62,13 @@ def run_worker(
             prepare_child=configure,
         )
     except PenstockError as e:
-        log.error("worker_failed", code=e.code, message=e.message, hint=e.hint)  # noqa: TRY400 - it says enough
+        log.error("worker_failed", code=e.code, message=e.message, hint=e.hint)  # noqa: TRY400 - no traceback needed
         return 1
     return Process(worker, loop_factory=_fast_loop()).run()
 
 
-def _duties(settings: Settings) -> Handlers:
-    """Loaded only here: drivers, storage and parsers are no business of a worker that is given its
-    handlers."""
+def _default_handlers(settings: Settings) -> Handlers:
+    """Imported here: a worker with its own handlers needs no drivers, storage or parsers."""
     from penstock.wiring.default_handlers import default_handlers
     from penstock.worker.arrow_memory import choose_pool
 
@@ -78,7 +77,7 @@ def _duties(settings: Settings) -> Handlers:
 
 
 def store_factory(settings: Settings) -> StoreFactory:
-    """How a worker reaches its jobs: the control plane's internal API, never the database."""
+    """The worker's job store: the control plane's internal API, never the database."""
     if settings.service_token is None:
         raise InvalidInput(
             "A worker needs the service token of its control plane.",

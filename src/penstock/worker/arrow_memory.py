@@ -1,7 +1,7 @@
-"""Arrow's memory, in a process that moves much of it.
+"""Selects Arrow's memory pool for workers.
 
-With jemalloc matching, staging and exports take about a tenth less CPU than with Arrow's own
-choice; compaction takes about that much more. Whoever sets ARROW_DEFAULT_MEMORY_POOL has chosen.
+With jemalloc, matching, staging and exports use about a tenth less CPU than with Arrow's default;
+compaction uses about that much more. A set ARROW_DEFAULT_MEMORY_POOL takes precedence.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ _CHOICE = "ARROW_DEFAULT_MEMORY_POOL"
 
 
 def choose_pool() -> None:
-    """For this process, and for its children by their environment."""
+    """Applies to this process, and to its children through the environment."""
     import pyarrow as pa
 
     if _CHOICE not in os.environ and "jemalloc" in pa.supported_memory_backends():

@@ -1,9 +1,9 @@
-"""An attempt in this process, and the table of those we hold.
+"""An attempt in this process, and the table of attempts that the worker holds.
 
-An attempt is RUNNING while its handler works, ENDED from its answer until that is written down,
-GONE after. The step out of RUNNING is taken once, under the table's lock, by whoever comes first:
-the handler, its deadline, or the last will of a process that must go. An attempt that was lost or
-cancelled goes from RUNNING to GONE: it has nothing to say.
+An attempt is RUNNING while its handler works, ENDED until its outcome is written, then GONE. It
+leaves RUNNING once, under the table's lock, by the first of: the handler's answer, its deadline, or
+the shutdown handler. An attempt that was lost or cancelled goes from RUNNING to GONE, because it
+has no outcome to write.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from penstock.jobs.model import Claimed
 
 Writing: TypeAlias = Succeeded | Failed | Parking | Release
-"""What an attempt has to write down, and nothing after it."""
+"""The final write of an attempt."""
 
 
 class Phase(enum.Enum):
@@ -72,8 +72,8 @@ class Attempt:
         return self.job.fence
 
     def stop(self, why: Stop) -> None:
-        """From any thread: the handler is cancelled and its child processes are killed. The first
-        reason stands."""
+        """From any thread: cancel the handler and kill its child processes. The first reason is
+        kept."""
         with self._lock:
             if self.stopped is not None:
                 return
@@ -86,14 +86,14 @@ class Attempt:
         self.cancel_task()
 
     def cancel_task(self) -> None:
-        """By way of the loop's queue: a task that is cancelled before its first step would never
-        run its `finally`."""
+        """Cancel through the loop's queue: a task cancelled before its first step would not run
+        its `finally`."""
         if self.task is not None:
             with suppress(RuntimeError):  # the loop is closed, and the task with it
                 self.task.get_loop().call_soon_threadsafe(self.task.cancel)
 
     def event(self) -> threading.Event:
-        """Set when the attempt must stop. Made on demand: most jobs never ask."""
+        """Set when the attempt must stop. Created on demand: most jobs never use it."""
         with self._lock:
             if self._event is None:
                 self._event = threading.Event()
@@ -113,8 +113,8 @@ class Attempt:
             self._children.remove(child)
 
 
-class Held:
-    """The attempts whose fence we hold; used from every thread of the worker."""
+class HeldAttempts:
+    """The attempts whose fence this worker holds; thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -130,7 +130,7 @@ class Held:
             self._attempts.update(dict.fromkeys(attempts))
 
     def end(self, attempt: Attempt, writing: Writing) -> bool:
-        """The attempt's answer, if it is the first one."""
+        """Record the outcome; False if the attempt already has one or is gone."""
         with self._lock:
             if attempt.phase is not Phase.RUNNING:
                 return False
@@ -139,7 +139,7 @@ class Held:
             return True
 
     def remove(self, attempts: Iterable[Attempt]) -> list[Attempt]:
-        """Those of them that were still here."""
+        """Remove attempts, and return those that were still present."""
         with self._lock:
             removed = [a for a in attempts if a in self._attempts]
             for attempt in removed:
@@ -156,7 +156,7 @@ class Held:
         return [a for a in self.all() if a.phase is Phase.RUNNING]
 
     def close(self) -> None:
-        """Nothing will be added any more."""
+        """No more attempts will be added."""
         self._closed = True
         self._changed()
 

@@ -1,8 +1,7 @@
-"""The sideline: a thread with its own event loop and its own store, for what must go on while
-handlers block theirs.
+"""The background thread: its own event loop and store, independent of the handlers' loop.
 
-Heartbeats, progress, health and the last will live here. A handler that computes for a minute
-without an `await` stops nothing of this, so it is not mistaken for a dead worker.
+Heartbeats, progress, health and the shutdown handler run here. A handler that computes for a minute
+without an `await` does not block them, so its worker is not taken for dead.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ log = logging.get(__name__)
 
 
 class BackgroundThread:
-    """Runs its services until `close`; `ready` is resolved, or fails, once the store is open."""
+    """Runs services until `close`; `ready` resolves, or fails, once the store is open."""
 
     def __init__(
         self,
@@ -49,7 +48,7 @@ class BackgroundThread:
         self._thread.start()
 
     def close(self) -> None:
-        """From any thread; `ended` is resolved when all is quiet."""
+        """From any thread; `ended` resolves when the thread has finished."""
         self._asked_to_close = True
         if self._loop is not None:
             with suppress(RuntimeError):  # it is closed already
@@ -81,7 +80,7 @@ class BackgroundThread:
                 await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _until_closed(self, tasks: Sequence[asyncio.Task[None]]) -> None:
-        """Or until one of the services fails, which none should."""
+        """Wait for `close`, or until a service fails, which is a bug."""
         closing = asyncio.create_task(self._wait())
         waiting = {closing, *tasks}
         try:

@@ -1,9 +1,7 @@
-"""The program of a child process: reads a function and its arguments, runs it, writes what came of
-it.
+"""Program of a child process: reads a function and its arguments, runs it, writes the result.
 
-Run by its path, so that it imports nothing of ours but what the function needs. It dies with its
-parent, by the kernel's signal. Whatever the function prints goes to the worker's log, never between
-the pickles.
+It is run by its path, so it imports only what the function needs. The kernel kills it when its
+parent dies. Standard output of the function goes to the worker's log, never between the pickles.
 """
 
 import contextlib

@@ -1,10 +1,10 @@
-"""Blocking work, away from the event loop: in a thread or in a child process.
+"""Runs blocking work outside the event loop: in a thread or in a child process.
 
-A thread cannot be killed: when its job is stopped it is left behind (it is a daemon) and ought to
-watch `ctx.cancelled`. Each call has a thread of its own, for a pool would fill up with such
-leftovers. A child process can be killed, with all that it started: it leads a session of its own.
-It is started from the event loop's thread, for the kernel sends the parent's death signal when the
-*thread* that forked ends.
+A thread cannot be killed: when its job is stopped it is left behind (it is a daemon) and should
+watch `ctx.cancelled`. Each call uses a new thread, because abandoned threads would fill up a pool.
+A child process can be killed with its descendants: it leads its own session. It is started from the
+event loop's thread, because the kernel sends the parent-death signal when the *thread* that forked
+ends.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ async def in_thread(name: str, work: Callable[[*Ts], T], *args: *Ts) -> T:
         try:
             value = context.run(work, *args)
         except BaseException as e:  # it is raised again where the handler waits
-            _tell(loop, _fail, answer, e)
+            _resolve(loop, _fail, answer, e)
         else:
-            _tell(loop, _succeed, answer, value)
+            _resolve(loop, _succeed, answer, value)
 
     threading.Thread(target=run, name=THREAD_PREFIX + name, daemon=True).start()
     return await answer
@@ -56,8 +56,8 @@ def threads_left() -> bool:
     return any(thread.name.startswith(THREAD_PREFIX) for thread in threading.enumerate())
 
 
-def _tell(loop: asyncio.AbstractEventLoop, call: Callable[[*Ts], None], *args: *Ts) -> None:
-    with suppress(RuntimeError):  # the loop is closed, nobody waits any more
+def _resolve(loop: asyncio.AbstractEventLoop, call: Callable[[*Ts], None], *args: *Ts) -> None:
+    with suppress(RuntimeError):  # the loop is closed
         loop.call_soon_threadsafe(call, *args)
 
 
@@ -74,8 +74,8 @@ def _fail(answer: asyncio.Future[T], error: BaseException) -> None:
 
 
 class Child:
-    """One child process with one function to run. Nobody but `answer` reaps it, so its pid stays
-    ours until then."""
+    """A child process that runs one function. Only `answer` reaps it, so its pid cannot be reused
+    before."""
 
     def __init__(
         self, prepare: Callable[[], None] | None, work: Callable[[*Ts], T], args: tuple[*Ts]
@@ -94,28 +94,27 @@ class Child:
         return self._process.pid
 
     def answer(self) -> object:
-        """Blocks until the child has answered or died, and reaps it."""
+        """Block until the child has answered or died, and reap it."""
         if self._process.stdin is None or self._process.stdout is None:
             raise AssertionError("the child has pipes")
         with suppress(BrokenPipeError), self._process.stdin as orders:
             orders.write(self._order)
         with self._process.stdout as answers:
-            said = answers.read()
+            output = answers.read()
         self._reap()
-        if not said:
+        if not output:
             raise ChildDied(
                 f"The child process ended without an answer (exit code {self._process.returncode})."
             )
-        succeeded, value = pickle.loads(said)  # noqa: S301 - our own child wrote it
+        succeeded, value = pickle.loads(output)  # noqa: S301 - our own child wrote it
         if not succeeded:
             raise value
         return value
 
     def kill(self) -> None:
-        """From any thread, any number of times: the child and what it started are gone at once. It
-        never blocks."""
+        """From any thread, repeatedly: kill the child and its descendants. Never blocks."""
         if not self._lock.acquire(blocking=False):
-            return  # somebody else is at it
+            return  # another thread is killing or reaping it
         try:
             if self._process.returncode is None:
                 with suppress(ProcessLookupError):

@@ -1,12 +1,11 @@
-"""Claiming: one claimer for the whole process.
+"""Claims jobs for the whole process.
 
-It begins with the registration of this process under the worker's name, before which nothing is
-claimed.
+The claimer first registers this process under the worker's name; nothing is claimed before.
 
-While there is work, a turn is one `exchange`: what ended goes out and as many new jobs come in, in
-one round trip; what ends meanwhile gathers for the next turn. When there is none, a long poll waits
-for the next job, and endings do not wait behind it: they are finished at once. There is never more
-than one claim under way, so the slots cannot be overdrawn.
+While there is work, each round is one `exchange`: it writes outcomes and claims new jobs in one
+round trip; outcomes that arrive meanwhile wait for the next round. Without work, a long poll waits
+for the next job, and outcomes are written at once. At most one claim is in progress, so the number
+of slots is never exceeded.
 """
 
 from __future__ import annotations
@@ -35,13 +34,13 @@ if TYPE_CHECKING:
 log = logging.get(__name__)
 POLL_SECONDS = 50.0
 SHORTEST_POLL = 0.8
-"""Of a poll's length: workers that started together do not ask together for ever."""
+"""Fraction of the poll time: spreads the polls of workers that started together."""
 OLDER_POLL_SECONDS = 20.0
-"""What a control plane of an older release lets a claim wait."""
+"""The longest wait that control planes of older releases accept."""
 EARLY_SECONDS = 0.2
 DOUBT_SECONDS = 2.0
 LAST_POLL_SECONDS = 0.25
-"""A poll that is out when we stop may be bringing jobs: this long it is awaited, then given up."""
+"""On shutdown, a pending poll may return jobs: wait this long, then cancel it."""
 
 
 class Claimer:
@@ -49,7 +48,7 @@ class Claimer:
         self,
         store: JobStore,
         delivery: Delivery,
-        outbox: ResultBuffer,
+        results: ResultBuffer,
         *,
         registration: Registration,
         registered: Callable[[], None],
@@ -63,7 +62,7 @@ class Claimer:
     ) -> None:
         self._store = store
         self._delivery = delivery
-        self._outbox = outbox
+        self._results = results
         self._registration = registration
         self._registered = registered
         self._room = room
@@ -74,48 +73,48 @@ class Claimer:
         self._once_until = None if once is None else time.monotonic() + once
         self._poll: asyncio.Task[None] | None = None
         self._rng = rng
-        self._patience = ReconnectBackoff(rng)
+        self._backoff = ReconnectBackoff(rng)
         self._reached = False
-        self._hopeless: Exception | None = None
+        self._fatal: Exception | None = None
         self._closing = asyncio.Event()
         self.closed = asyncio.Event()
         self.is_waiting = False
-        """Whether the control plane has a long poll of ours, and so knows that we are here."""
+        """Whether a long poll is pending, which tells the control plane that this worker lives."""
 
     def close(self) -> None:
-        """Claim no more; answers are still delivered. `closed` is set when no claim is under way."""
+        """Stop claiming; outcomes are still delivered. `closed` is set when no claim is pending."""
         self._closing.set()
-        self._outbox.news.set()
+        self._results.news.set()
 
     async def run(self) -> None:
-        """Until cancelled; raises what makes it senseless to go on."""
+        """Run until cancelled; raises a fatal error."""
         await self._register()
-        self._outbox.news.set()
+        self._results.news.set()
         while True:
-            await self._outbox.news.wait()
-            self._outbox.news.clear()
+            await self._results.news.wait()
+            self._results.news.clear()
             if self._closing.is_set() and not self.closed.is_set():
                 await self._last_poll()
             try:
-                await self._turn()
+                await self._deliver_and_claim()
             except Exception as e:
                 await self._pause(self._failed("exchange", e))
-                self._outbox.news.set()
-            if self._hopeless is not None:
-                raise self._hopeless
+                self._results.news.set()
+            if self._fatal is not None:
+                raise self._fatal
 
     async def _register(self) -> None:
-        """Until it is done, or nothing will be claimed any more."""
+        """Retry until registered or closing."""
         while not self._closing.is_set():
             try:
                 before = await self._store.register(self._registration)
             except Exception as e:
                 await self._pause(self._failed("register", e))
-                if self._hopeless is not None:
-                    raise self._hopeless from None
+                if self._fatal is not None:
+                    raise self._fatal from None
             else:
                 self._reached = True
-                self._patience.succeeded()
+                self._backoff.succeeded()
                 self._report(before)
                 self._registered()
                 return
@@ -126,15 +125,15 @@ class Claimer:
         elif before.requeued or before.failed:
             log.info("worker_took_over", requeued=before.requeued, failed=before.failed)
 
-    async def _turn(self) -> None:
-        batch = self._outbox.take()
+    async def _deliver_and_claim(self) -> None:
+        batch = self._results.take()
         try:
-            await self._pass_on(batch)
+            await self._deliver(batch)
         except BaseException:
-            self._outbox.put_back(batch)
+            self._results.put_back(batch)
             raise
 
-    async def _pass_on(self, batch: Sequence[Attempt]) -> None:
+    async def _deliver(self, batch: Sequence[Attempt]) -> None:
         endings = [a for a in batch if ends(a)]
         if len(endings) < len(batch):
             await self._delivery.write(self._store, [a for a in batch if not ends(a)])
@@ -146,21 +145,21 @@ class Claimer:
 
     async def _exchange(self, endings: Sequence[Attempt], room: int) -> bool:
         claimed = await self._delivery.exchange(self._store, endings, self._registration, room)
-        await self._bring(claimed)
+        await self._accept(claimed)
         return bool(claimed)
 
-    async def _bring(self, claimed: Sequence[Claimed]) -> None:
+    async def _accept(self, claimed: Sequence[Claimed]) -> None:
         self._reached = True
         self._answered()
-        self._patience.succeeded()
+        self._backoff.succeeded()
         if not claimed:
             return
         self._take(claimed)
         if self._once_until is not None:
             self._closing.set()
-        # One pass of the loop: jobs that need no more than that go back with the next exchange.
+        # One pass of the loop: outcomes of very short jobs go into the next exchange.
         await asyncio.sleep(0)
-        self._outbox.news.set()
+        self._results.news.set()
 
     def _start_poll(self) -> None:
         if not self._closing.is_set() and (room := self._room()):
@@ -173,15 +172,15 @@ class Claimer:
             wait = max(0.0, min(wait, self._once_until - began))
         try:
             claimed = await self._waiting_claim(room, wait)
-            await self._bring(claimed)
+            await self._accept(claimed)
             if not claimed:
-                await self._nothing(time.monotonic() - began < wait / 2)
+                await self._on_empty_poll(time.monotonic() - began < wait / 2)
         except Exception as e:
             self._doubted(0.0)
             await self._pause(self._failed("claim", e))
         finally:
             self._poll = None
-            self._outbox.news.set()
+            self._results.news.set()
 
     async def _waiting_claim(self, room: int, wait: float) -> Sequence[Claimed]:
         me = self._registration
@@ -196,12 +195,12 @@ class Claimer:
         finally:
             self.is_waiting = False
 
-    async def _nothing(self, early: bool) -> None:
+    async def _on_empty_poll(self, early: bool) -> None:
         if self._too_late():
             self._closing.set()
         elif early:
-            # The control plane is on its way out, which a thousand questions a second do not
-            # hasten, or this session is over, which the answer to a heartbeat says.
+            # An early empty answer: the control plane is shutting down (do not flood it), or this
+            # session was superseded (the next heartbeat will tell).
             self._doubted(DOUBT_SECONDS * self._rng.random())
             await self._pause(EARLY_SECONDS * self._rng.uniform(0.5, 1.0))
 
@@ -214,16 +213,15 @@ class Claimer:
         self.closed.set()
 
     def _failed(self, call: str, error: Exception) -> float:
-        """A refusal before the first success is a wrong setting, and one job awaited in vain is an
-        answer too."""
+        """A refusal before the first success is a configuration error, hence fatal; so is any
+        error after the waiting time of `once`."""
         refused = isinstance(error, PenstockError) and not error.retryable and not self._reached
         if refused or (self._too_late() and not self._closing.is_set()):
-            self._hopeless = error
-        return self._patience.failed(call, error)
+            self._fatal = error
+        return self._backoff.failed(call, error)
 
     async def _pause(self, seconds: float) -> None:
-        """Being told to close cuts it short, so that an idle worker leaves at once also during an
-        outage."""
+        """`close` interrupts the pause, so an idle worker exits at once even during an outage."""
         if self._closing.is_set():
             await asyncio.sleep(seconds)
         else:

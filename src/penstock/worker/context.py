@@ -1,4 +1,4 @@
-"""The worker's side of the handler contract: the context of one attempt."""
+"""Implements the handler context for one attempt."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Ts = TypeVarTuple("Ts")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerHooks:
-    """What the worker does for its handlers."""
+    """Callbacks from handlers into the worker."""
 
     note: Callable[[Attempt, dict[str, Json]], None]
     count_rows: Callable[[str, int], None]
@@ -50,7 +50,7 @@ class AttemptContext:
 
     @property
     def deadline(self) -> float:
-        """When the attempt must be over, on the clock of `time.monotonic()`."""
+        """When the attempt must have ended, on the clock of `time.monotonic()`."""
         return self._attempt.deadline
 
     @property
@@ -59,8 +59,8 @@ class AttemptContext:
 
     @property
     def cancelled(self) -> threading.Event:
-        """Set when the attempt must stop. A coroutine is cancelled anyway; code in threads watches
-        this."""
+        """Set when the attempt must stop. Coroutines are cancelled anyway; code in threads must
+        watch it."""
         return self._attempt.event()
 
     @property
@@ -72,8 +72,8 @@ class AttemptContext:
         return bound if job.trace is None else bound.bind(trace=job.trace)
 
     def check(self) -> None:
-        """Raise Stopped when there is no point in going on: cancelled, lost, out of time, or the
-        worker must go."""
+        """Raise Stopped if the attempt was cancelled or lost, is out of time, or its worker is
+        stopping."""
         if self._attempt.stopped is not None:
             raise Stopped(self._attempt.stopped)
         if time.monotonic() >= self._attempt.deadline:
@@ -82,12 +82,12 @@ class AttemptContext:
     def progress(
         self, *, rows: int | None = None, percent: float | None = None, **more: Json
     ) -> None:
-        """Show how far the job is, all in all. Written at most once a second; what is not named
-        keeps its value."""
-        said = {"rows": rows, "percent": percent}
+        """Report total progress. Written at most once per second; omitted fields keep their
+        values."""
+        values = {"rows": rows, "percent": percent}
         self._progress = {
             **self._progress,
-            **{k: v for k, v in said.items() if v is not None},
+            **{k: v for k, v in values.items() if v is not None},
             **more,
         }
         if rows is not None and rows > self._rows:
@@ -96,7 +96,7 @@ class AttemptContext:
         self._hooks.note(self._attempt, self._progress)
 
     async def in_thread(self, work: Callable[[*Ts], T], *args: *Ts) -> T:
-        """Run blocking work in a thread. It cannot be killed: let it call `check()` or watch
+        """Run blocking work in a thread. It cannot be killed; it should call `check()` or watch
         `cancelled`."""
         try:
             return await in_thread(str(self._attempt.job.job_id), work, *args)
@@ -105,8 +105,8 @@ class AttemptContext:
             raise
 
     async def in_process(self, work: Callable[[*Ts], T], *args: *Ts) -> T:
-        """Run an importable function in a child process, which is killed when the job is stopped or
-        we die."""
+        """Run an importable function in a child process, which is killed when the job is stopped
+        or the worker dies."""
         child = Child(self._hooks.prepare_child, work, args)
         self._attempt.adopt(child)
         try:

@@ -1,8 +1,8 @@
-"""Deadlines: one timer for all attempts, set for the soonest.
+"""Deadlines: one timer for all attempts, set for the earliest.
 
-A job that ends in time never touches the timer: it fires, looks, and is set again. An attempt past
-its deadline is stopped, has a moment to tidy up, and is failed whether its handler came back or
-not.
+Jobs that end in time never touch the timer: when it fires, it checks all attempts and is set again.
+An attempt past its deadline is stopped, gets a moment to clean up, and then fails even if its
+handler has not returned.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from penstock.jobs.handler import Stop
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.worker.attempt import Attempt, Held
+    from penstock.worker.attempt import Attempt, HeldAttempts
 
 TIDY_SECONDS = 2.0
 
 
 class Deadlines:
-    def __init__(self, held: Held, give_up: Callable[[Attempt], None]) -> None:
-        self._held = held
+    def __init__(self, attempts: HeldAttempts, give_up: Callable[[Attempt], None]) -> None:
+        self._attempts = attempts
         self._give_up = give_up
         self._at = float("inf")
         self._timer: asyncio.TimerHandle | None = None
@@ -46,7 +46,7 @@ class Deadlines:
     def _look(self) -> None:
         now = time.monotonic()
         soonest = float("inf")
-        for attempt in self._held.running():
+        for attempt in self._attempts.running():
             if (due := _due(attempt)) <= now:
                 self._expire(attempt)
                 due = now + TIDY_SECONDS

@@ -1,13 +1,13 @@
-"""Delivery: what attempts have to say is written down, whatever it takes.
+"""Delivers the outcomes of attempts to the store, with retries.
 
-An answer stays in our hands until the store has judged it. A call that failed is simply made again:
-the store knows its own writes, so one whose reply was lost comes back as repeated, which is
-success. A batch that the store refuses is halved until the one culprit is alone; its job then fails
-with the store's words, and the others are not harmed. A stale answer is logged once and forgotten:
-somebody else owns that job, or it is over.
+An outcome is kept until the store has given its verdict. A failed call is repeated: writes are
+idempotent, so one whose reply was lost comes back as repeated, which is success. A batch that the
+store refuses is bisected until the invalid outcome is alone; its job then fails with the store's
+message, and the others are written. A stale outcome is logged once and dropped: another worker owns
+that job, or it has ended.
 
-Two threads may deliver the same answer, each with a store of its own (the last will does not trust
-the event loop); only the first to settle an attempt counts it.
+Two threads may deliver the same outcome, each with its own store (the shutdown handler does not
+rely on the event loop); only the first to remove an attempt counts it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from penstock.jobs.contract import JobStore
     from penstock.jobs.model import Claimed, Registration
-    from penstock.worker.attempt import Attempt, Held
+    from penstock.worker.attempt import Attempt, HeldAttempts
     from penstock.worker.metrics import WorkerMetrics
 
 log = logging.get(__name__)
@@ -36,18 +36,18 @@ W = TypeVar("W", Parking, Release)
 
 
 class Delivery:
-    def __init__(self, held: Held, metrics: WorkerMetrics) -> None:
-        self._held = held
+    def __init__(self, attempts: HeldAttempts, metrics: WorkerMetrics) -> None:
+        self._attempts = attempts
         self._metrics = metrics
         self._counting = threading.Lock()
         self.given_up = 0
-        """Attempts that were interrupted because the worker had to go."""
+        """Attempts that were interrupted because the worker stopped."""
 
     async def exchange(
         self, store: JobStore, attempts: Sequence[Attempt], claimer: Registration, limit: int
     ) -> Sequence[Claimed]:
-        """Write the endings and claim what comes next, in one call; nothing is claimed when an
-        ending is refused."""
+        """Write outcomes and claim new jobs in one call; nothing is claimed if an outcome is
+        refused."""
         try:
             exchanged = await store.exchange(
                 _endings(attempts), claimer.worker, claimer.queues, limit, session=claimer.session
@@ -61,7 +61,7 @@ class Delivery:
         return exchanged.claimed
 
     async def write(self, store: JobStore, attempts: Iterable[Attempt]) -> None:
-        """Write whatever the attempts have to say."""
+        """Write the outcomes, parkings and releases of the attempts."""
         listed = list(attempts)
         if endings := [a for a in listed if ends(a)]:
             await self._finish(store, endings)
@@ -104,7 +104,7 @@ class Delivery:
             await self._isolating(store, attempts[middle:], write)
 
     async def _fail(self, store: JobStore, attempt: Attempt, refusal: PenstockError) -> None:
-        """The store does not take this answer: the job fails with its reason."""
+        """The store refused this outcome: fail the job with the store's reason."""
         log.error("answer_refused", **_named(attempt), code=refusal.code, message=refusal.message)
         attempt.writing = Failed(error=describe(refusal) | {"retryable": False})
         verdicts = await store.finish(_endings([attempt]))
@@ -114,7 +114,7 @@ class Delivery:
         counts: Counter[tuple[str, str]] = Counter()
         audible = log.is_enabled_for(INFO)
         verdict_of = dict(zip(attempts, verdicts, strict=True))
-        for attempt in self._held.remove(attempts):
+        for attempt in self._attempts.remove(attempts):
             status = _status(attempt, verdict_of[attempt])
             counts[attempt.job.kind, status] += 1
             if status == "stale":
@@ -131,13 +131,12 @@ class Delivery:
 
 
 def ends(attempt: Attempt) -> bool:
-    """Whether the answer ends the attempt for good or for another try, so that it can ride on an
-    exchange."""
+    """Whether the attempt succeeded or failed, so that an exchange can write it."""
     return isinstance(attempt.writing, (Succeeded, Failed))
 
 
 def _interrupted(attempt: Attempt) -> bool:
-    """Whether the handler did not come to an answer of its own before its worker had to go."""
+    """Whether the worker stopped before the handler had returned."""
     match attempt.writing:
         case Release():
             return attempt.stopped is Stop.SHUTDOWN
@@ -200,7 +199,7 @@ def _named(attempt: Attempt) -> dict[str, object]:
 
 
 def _refused(error: PenstockError) -> bool:
-    """The store has looked at the answer and does not want it; trying again changes nothing."""
+    """The store rejected the write; a retry would not help."""
     return 400 <= error.status < 500 and not isinstance(
         error, AuthenticationRequired | PermissionDenied
     )

@@ -1,5 +1,4 @@
-"""From an exception to the failure that is written down: a code, a sentence, no secret, and whether
-to try again."""
+"""Converts an exception to a job failure: a code, a redacted message, and whether to retry."""
 
 from __future__ import annotations
 
@@ -21,8 +20,7 @@ MAX_FACTS = 16_000
 
 
 def describe(error: BaseException) -> dict[str, Json]:
-    """What of an exception is kept. One that is not ours is nobody's fault yet, so it may be tried
-    again."""
+    """The stored form of an exception. Foreign exceptions are retryable."""
     code, message, retryable = "INTERNAL", str(error) or type(error).__name__, True
     if isinstance(error, PenstockError):
         code, message, retryable = error.code, error.message, error.retryable
@@ -36,7 +34,7 @@ def describe(error: BaseException) -> dict[str, Json]:
 
 
 def _more(error: PenstockError) -> dict[str, Json]:
-    """The hint and the facts, as long as they are no burden."""
+    """The hint, and the details unless they are too large to store."""
     more: dict[str, Json] = {} if error.hint is None else {"hint": _storable(error.hint)}
     facts = orjson.dumps(redact(error.details), default=str)
     if error.details and len(facts) <= MAX_FACTS and b"\\u0000" not in facts:
@@ -55,6 +53,6 @@ def final(code: str, message: str) -> Failed:
 
 
 def _storable(text: str) -> str:
-    """Text that JSON and PostgreSQL take, and that a person can read to its end."""
+    """Text that JSON and PostgreSQL accept, shortened to a readable length."""
     clean = scrub(text).encode(errors="replace").decode().replace("\x00", "\N{SYMBOL FOR NULL}")
     return clean if len(clean) <= MAX_MESSAGE else clean[: MAX_MESSAGE - 1] + "…"

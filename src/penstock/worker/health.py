@@ -1,8 +1,7 @@
-"""`/health`, `/ready` and `/metrics` over a server that can do nothing else.
+"""A minimal HTTP server for `/health`, `/ready` and `/metrics`.
 
-A worker brings no web framework. One request a connection, GET and HEAD only, a few kilobytes and a
-few seconds at most; it runs on the sideline, so a blocked handler does not look like a dead
-process.
+Workers have no web framework. One request per connection, GET and HEAD only, limited in size and
+time. It runs in the background thread, so a blocked handler does not look like a dead process.
 """
 
 from __future__ import annotations
@@ -59,7 +58,8 @@ class HealthServer:
             )
         except OSError as e:
             raise Conflict(
-                f"The worker's health cannot be served on {self._host}:{self._port}: {os.strerror(e.errno or 0)}.",
+                f"The worker cannot serve its health on {self._host}:{self._port}:"
+                f" {os.strerror(e.errno or 0)}.",
                 hint="Set PENSTOCK_WORKER_PORT to a free port, or to 0 for any.",
             ) from None
         host, port = self._server.sockets[0].getsockname()[:2]
@@ -110,7 +110,8 @@ def _error(status: HTTPStatus) -> Page:
 
 def _rendered(page: Page, with_body: bool) -> bytes:
     head = (
-        f"HTTP/1.1 {page.status.value} {page.status.phrase}\r\nContent-Type: {page.content_type}\r\n"
+        f"HTTP/1.1 {page.status.value} {page.status.phrase}\r\n"
+        f"Content-Type: {page.content_type}\r\n"
         f"Content-Length: {len(page.body)}\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n"
     )
     return head.encode() + (page.body if with_body else b"")

@@ -1,11 +1,10 @@
-"""Heartbeats: one call renews every lease that this worker holds, and brings word of the attempts
-that must stop.
+"""Heartbeats: one call renews every lease of this worker and returns the attempts that must stop.
 
-It beats as often as the most impatient kind among the held ones wants, and slowly when nothing is
-held; while a long poll waits, which says as much, it hardly beats at all. Attempts that are younger
-than half a beat are left out: their lease is fresh, and most of them are over before the call
-arrives. An attempt that ended is left out as well unless its answer could not be delivered: then
-the lease must not lapse before the control plane is back.
+The interval is the shortest heartbeat of the held job kinds. Without jobs it is long, and very long
+while a long poll is pending, which proves the same. Attempts younger than half an interval are left
+out: their lease is fresh, and most end before the call arrives. Ended attempts are left out unless
+their outcome could not be delivered: then the lease must not expire before the control plane is
+back.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from penstock.jobs.handler import Stop
 from penstock.jobs.model import Beat, Renewal
 from penstock.kit import logging
 from penstock.kit.backoff import ReconnectBackoff
-from penstock.worker.attempt import Attempt, Held, Phase
+from penstock.worker.attempt import Attempt, HeldAttempts, Phase
 
 if TYPE_CHECKING:
     import random
@@ -32,11 +31,11 @@ if TYPE_CHECKING:
 
 log = logging.get(__name__)
 OWN_NAME = (
-    "Two live processes use one name. Give each its own with --name, or none: then it draws one."
+    "Two live processes use the same name. Give each its own --name, or omit it for a unique one."
 )
 IDLE_SECONDS = 15.0
 WAITING_SECONDS = 240.0
-"""Between two beats that hold nothing, while a long poll waits."""
+"""Heartbeat interval without jobs, while a long poll is pending."""
 SHORTEST = 0.2
 CALL_SECONDS = 10.0
 HURRY_MARGIN = 0.05
@@ -45,18 +44,18 @@ HURRY_MARGIN = 0.05
 class Heartbeat:
     def __init__(
         self,
-        held: Held,
+        attempts: HeldAttempts,
         metrics: WorkerMetrics,
         *,
         registration: Registration,
         is_waiting: Callable[[], bool],
         rng: random.Random,
     ) -> None:
-        self._held = held
+        self._attempts = attempts
         self._metrics = metrics
         self._registration = registration
         self._is_waiting = is_waiting
-        self._told_idle = False
+        self._reported_idle = False
         self.superseded = False
         self.answered = False
         self.answered_at = time.monotonic()
@@ -65,25 +64,25 @@ class Heartbeat:
         self._sooner = asyncio.Event()
         self._begun = threading.Event()
         self._may_begin = asyncio.Event()
-        self._patience = ReconnectBackoff(rng)
+        self._backoff = ReconnectBackoff(rng)
 
     @property
     def silent_for(self) -> float:
         return time.monotonic() - self.answered_at
 
     def within(self, seconds: float) -> None:
-        """From any thread: the next beat must come at least this soon."""
+        """From any thread: send the next heartbeat within this time."""
         at = time.monotonic() + seconds
         if at < self._next_at - HURRY_MARGIN and self._loop is not None:
             self._next_at = at
             self._loop.call_soon_threadsafe(self._sooner.set)
 
     def heard(self) -> None:
-        """From any thread: the control plane answered something else."""
+        """From any thread: the control plane answered another call."""
         self.answered_at = time.monotonic()
 
     def begin(self) -> None:
-        """From any thread: this process is registered. Before that there is nothing to renew."""
+        """From any thread: this process is registered; before, there is nothing to renew."""
         self._begun.set()
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._may_begin.set)
@@ -98,10 +97,10 @@ class Heartbeat:
                 await self.run_once(store)
             except Exception as e:
                 self._next_at = time.monotonic() + min(
-                    self._patience.failed("heartbeat", e), self.interval()
+                    self._backoff.failed("heartbeat", e), self.interval()
                 )
             else:
-                self._patience.succeeded()
+                self._backoff.succeeded()
                 self._next_at = started + self.interval()
             await self._pause()
 
@@ -115,23 +114,25 @@ class Heartbeat:
             slots=me.slots,
             version=me.version,
             held=[
-                a.fence for a in self._held.all() if _in_need(a, time.monotonic() - interval / 2)
+                a.fence
+                for a in self._attempts.all()
+                if _needs_renewal(a, time.monotonic() - interval / 2)
             ],
         )
         async with asyncio.timeout(min(CALL_SECONDS, max(1.0, interval))):
             renewal = await store.renew(beat)
         self.answered, self.answered_at = True, time.monotonic()
-        self._told_idle = not beat.held
-        self._obey(renewal)
+        self._reported_idle = not beat.held
+        self._apply(renewal)
         return renewal
 
     def interval(self) -> float:
-        soonest = min((a.policy.heartbeat for a in self._held.all()), default=None)
+        soonest = min((a.policy.heartbeat for a in self._attempts.all()), default=None)
         if soonest is not None:
             return max(SHORTEST, min(IDLE_SECONDS, soonest))
-        return WAITING_SECONDS if self._told_idle and self._is_waiting() else IDLE_SECONDS
+        return WAITING_SECONDS if self._reported_idle and self._is_waiting() else IDLE_SECONDS
 
-    def _obey(self, renewal: Renewal) -> None:
+    def _apply(self, renewal: Renewal) -> None:
         if renewal.superseded and not self.superseded:
             self._report_superseded(len(renewal.lost))
         reasons = dict.fromkeys(renewal.lost, Stop.LOST) | dict.fromkeys(
@@ -139,8 +140,8 @@ class Heartbeat:
         )
         if not reasons:
             return
-        for attempt in self._held.running():
-            if (why := reasons.get(attempt.fence)) is not None and self._held.remove([attempt]):
+        for attempt in self._attempts.running():
+            if (why := reasons.get(attempt.fence)) is not None and self._attempts.remove([attempt]):
                 self._stop(attempt, why)
 
     def _report_superseded(self, lost: int) -> None:
@@ -149,7 +150,7 @@ class Heartbeat:
             "worker_superseded",
             worker=self._registration.worker,
             lost=lost,
-            message="Another process started under this worker's name and has taken over what ran here.",
+            message="Another process started under this worker's name and took over its jobs.",
             hint=OWN_NAME,
         )
 
@@ -173,7 +174,7 @@ class Heartbeat:
                 await asyncio.wait_for(self._sooner.wait(), left)
 
 
-def _in_need(attempt: Attempt, born_before: float) -> bool:
+def _needs_renewal(attempt: Attempt, born_before: float) -> bool:
     match attempt.phase:
         case Phase.RUNNING:
             return attempt.started <= born_before

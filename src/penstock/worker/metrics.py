@@ -1,5 +1,4 @@
-"""A worker's Prometheus metrics. What is true at the moment of the scrape is asked for then, not
-kept up per job."""
+"""Prometheus metrics of a worker. Gauges are computed at scrape time, not updated per job."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
     from prometheus_client import Metric
 
-    from penstock.worker.attempt import Held
+    from penstock.worker.attempt import HeldAttempts
 
 DURATION_BUCKETS = (
     0.01,
@@ -43,7 +42,7 @@ class WorkerMetrics:
         self.registry = registry or CollectorRegistry()
         self._lock = threading.Lock()
         self.tally: Tally[str] = Tally()
-        """Attempts that ended here, by what became of them."""
+        """Attempts that ended here, by status."""
         self._completed = Counter(
             "penstock_worker_jobs_completed",
             "Attempts that ended here, by what became of them.",
@@ -75,22 +74,22 @@ class WorkerMetrics:
     def rows(self, kind: str, count: int) -> None:
         self._rows.labels(kind).inc(count)
 
-    def watch(self, held: Held, last_heartbeat: Callable[[], float]) -> None:
-        self.registry.register(_Now(held, last_heartbeat))
+    def watch(self, attempts: HeldAttempts, last_heartbeat: Callable[[], float]) -> None:
+        self.registry.register(_LiveGauges(attempts, last_heartbeat))
 
     def text(self) -> bytes:
         return generate_latest(self.registry)
 
 
-class _Now(Collector):
-    """The gauges, read when they are asked for."""
+class _LiveGauges(Collector):
+    """Gauges, computed at scrape time."""
 
-    def __init__(self, held: Held, last_heartbeat: Callable[[], float]) -> None:
-        self._held = held
+    def __init__(self, attempts: HeldAttempts, last_heartbeat: Callable[[], float]) -> None:
+        self._attempts = attempts
         self._last_heartbeat = last_heartbeat
 
     def collect(self) -> Iterator[Metric]:
-        running, now = self._held.running(), time.monotonic()
+        running, now = self._attempts.running(), time.monotonic()
         yield GaugeMetricFamily(
             "penstock_worker_active_jobs", "Jobs whose handler runs.", value=len(running)
         )

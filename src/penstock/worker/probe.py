@@ -1,5 +1,4 @@
-"""The probe: a job that does nothing, in steps, in any way that a job can do it. For demos, doctors
-and storms."""
+"""The probe: a configurable no-op job for demos, diagnostics and stress tests."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ BLOCKS = (None, "thread", "loop", "process")
 
 
 class ProbeFailed(Exception):
-    """The failure that a probe was asked for."""
+    """The failure requested by a probe's payload."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,11 +38,11 @@ class ProbePlan:
 
     def __post_init__(self) -> None:
         if not 0 <= index(self.steps) <= MAX_STEPS:
-            raise InvalidInput(f"A probe has 0 to {MAX_STEPS:,} steps.")
+            raise InvalidInput(f"A probe must have 0 to {MAX_STEPS:,} steps.")
         if not 0 <= self.seconds_per_step <= MAX_SECONDS:
-            raise InvalidInput(f"A probe's step takes 0 to {MAX_SECONDS:g} seconds.")
+            raise InvalidInput(f"A step of a probe must take 0 to {MAX_SECONDS:g} seconds.")
         if self.block not in BLOCKS:
-            raise InvalidInput("A probe blocks a thread, the loop, a process, or nothing.")
+            raise InvalidInput("A probe's block must be thread, loop, process, or null.")
 
     def fails(self, step: int, attempt_no: int) -> bool:
         return step == self.fail_at_step and (
@@ -55,7 +54,7 @@ def plan(payload: Json) -> ProbePlan:
     try:
         return ProbePlan(**payload)
     except TypeError as e:
-        raise InvalidInput(f"This is no probe: {e}.") from None
+        raise InvalidInput(f"Invalid payload of a probe: {e}.") from None
 
 
 async def probe(job: Job, ctx: JobContext) -> Result:
@@ -63,7 +62,7 @@ async def probe(job: Job, ctx: JobContext) -> Result:
     for step in range(1, todo.steps + 1):
         ctx.check()
         if todo.fails(step, job.attempt_no):
-            raise ProbeFailed(f"Step {step} was to fail, in attempt {job.attempt_no}.")
+            raise ProbeFailed(f"Step {step} failed as requested, in attempt {job.attempt_no}.")
         await _sleep(ctx, todo)
         ctx.progress(rows=step, percent=round(100 * step / todo.steps, 1), steps=todo.steps)
     return Result({"steps": todo.steps, "attempt": job.attempt_no})

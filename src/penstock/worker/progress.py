@@ -1,5 +1,4 @@
-"""Progress on its way: the latest of each job, all jobs in one call, at most one a second, and
-nobody waits for it."""
+"""Sends progress to the store: the latest of every job, in at most one call per second."""
 
 from __future__ import annotations
 
@@ -48,11 +47,13 @@ class Progress:
             await asyncio.sleep(PACE)
 
     async def run_once(self, store: JobStore) -> int:
-        """Write what is new; how many jobs that were."""
+        """Write new progress, and return the number of jobs."""
         with self._lock:
             latest, self._latest = self._latest, {}
         updates = [
-            u for attempt, said in latest.items() if (u := _update(attempt, said)) is not None
+            u
+            for attempt, progress in latest.items()
+            if (u := _update(attempt, progress)) is not None
         ]
         if not updates:
             return 0
@@ -69,14 +70,14 @@ class Progress:
         self._news.set()
 
 
-def _update(attempt: Attempt, said: dict[str, Json]) -> ProgressUpdate | None:
+def _update(attempt: Attempt, progress: dict[str, Json]) -> ProgressUpdate | None:
     if attempt.phase is not Phase.RUNNING or attempt.stopped is not None:
         return None
     try:
-        dump(said, "progress", MAX_BYTES)
+        dump(progress, "progress", MAX_BYTES)
     except PenstockError as e:
         log.warning(
             "progress_refused", job_id=attempt.job.job_id, kind=attempt.job.kind, error=e.message
         )
         return None
-    return ProgressUpdate(fence=attempt.fence, progress=said)
+    return ProgressUpdate(fence=attempt.fence, progress=progress)

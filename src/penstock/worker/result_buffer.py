@@ -1,5 +1,4 @@
-"""The outbox: answers between a handler's end and their delivery. It belongs to the event loop's
-thread."""
+"""Buffers the outcomes of attempts until delivery. Used only in the event loop's thread."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class ResultBuffer:
-    """`news` is set when there is something to deliver, or room for another job."""
+    """`news` is set when there is an outcome to deliver, or a free slot."""
 
     def __init__(self) -> None:
         self._attempts: list[Attempt] = []
@@ -30,8 +29,8 @@ class ResultBuffer:
         return attempts
 
     def put_back(self, attempts: Sequence[Attempt]) -> None:
-        """What of these could not be delivered comes first next time, and its lease is kept alive."""
-        kept = [a for a in attempts if a.phase is Phase.ENDED]
-        for attempt in kept:
+        """Return undelivered outcomes to the front; heartbeats keep their leases alive."""
+        pending = [a for a in attempts if a.phase is Phase.ENDED]
+        for attempt in pending:
             attempt.undelivered = True
-        self._attempts = kept + self._attempts
+        self._attempts = pending + self._attempts

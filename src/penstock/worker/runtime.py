@@ -1,9 +1,8 @@
-"""The worker: claims jobs, runs their handlers side by side in one event loop, and lets nothing
-fall.
+"""The worker: claims jobs, runs their handlers concurrently in one event loop, and reports them.
 
-`run()` is the whole life of a worker, in the caller's event loop. Three parties share the table of
-held attempts: the claimer and the crew of handlers here, and the sideline, a thread with the
-heartbeats, progress, health and last will.
+`run()` is the whole life of a worker, in the caller's event loop. Three parts share the table of
+held attempts: the claimer and the task runner in this loop, and the background thread with
+heartbeats, progress, health and the shutdown handler.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from penstock.jobs.model import Registration
 from penstock.kit import logging
 from penstock.kit.errors import Internal, InvalidInput
 from penstock.kit.ids import check_name
-from penstock.worker.attempt import Held
+from penstock.worker.attempt import HeldAttempts
 from penstock.worker.background_thread import BackgroundThread
 from penstock.worker.claiming import POLL_SECONDS, Claimer
 from penstock.worker.context import WorkerHooks
@@ -55,10 +54,9 @@ SILENCE_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """What a worker did in its life: attempts by what became of them, and how many it could not
-    write down.
+    """What a worker did: attempts by status, and how many outcomes it could not write.
 
-    `given_up` of them were interrupted and handed back or failed, because the worker had to go.
+    `given_up` attempts were interrupted, and released or failed, because the worker stopped.
     """
 
     counts: Mapping[str, int] = field(default_factory=dict)
@@ -90,9 +88,9 @@ class Worker:
         metrics: WorkerMetrics | None = None,
     ) -> None:
         if not queues:
-            raise InvalidInput("A worker serves at least one queue.")
+            raise InvalidInput("A worker needs at least one queue.")
         if not 1 <= slots <= MAX_SLOTS:
-            raise InvalidInput(f"A worker has 1 to {MAX_SLOTS} slots, not {slots}.")
+            raise InvalidInput(f"A worker must have 1 to {MAX_SLOTS} slots, not {slots}.")
         self.name = check_name(name, "Worker")
         self._queues = [check_name(queue, "Queue") for queue in queues]
         self._open_store = open_store
@@ -102,9 +100,9 @@ class Worker:
         self._poll_seconds = poll_seconds
         self._rng = rng or random.Random()  # noqa: S311 - it spreads pauses
         self.metrics = metrics or WorkerMetrics()
-        self._held = Held()
-        self._outbox = ResultBuffer()
-        self._delivery = Delivery(self._held, self.metrics)
+        self._attempts = HeldAttempts()
+        self._results = ResultBuffer()
+        self._delivery = Delivery(self._attempts, self.metrics)
         self._progress = Progress()
         self._registration = Registration(
             worker=name,
@@ -114,41 +112,41 @@ class Worker:
             version=penstock.__version__,
         )
         self._heartbeat = Heartbeat(
-            self._held,
+            self._attempts,
             self.metrics,
             registration=self._registration,
             is_waiting=lambda: self._claimer is not None and self._claimer.is_waiting,
             rng=self._rng,
         )
-        self._will = ShutdownHandler(
-            self._held, self._delivery, worker=name, session=self._registration.session
+        self._shutdown = ShutdownHandler(
+            self._attempts, self._delivery, worker=name, session=self._registration.session
         )
-        desk = WorkerHooks(
+        hooks = WorkerHooks(
             note=self._progress.note, count_rows=self.metrics.rows, prepare_child=prepare_child
         )
-        self._crew = TaskRunner(
+        self._task_runner = TaskRunner(
             handlers,
             kinds,
-            self._held,
+            self._attempts,
             self.metrics,
-            self._outbox,
-            desk,
+            self._results,
+            hooks,
             max_result_bytes=max_result_bytes,
             rng=self._rng,
         )
-        self._deadlines = Deadlines(self._held, self._crew.give_up)
+        self._deadlines = Deadlines(self._attempts, self._task_runner.give_up)
         self.health = None if health is None else HealthServer(*health, self._pages())
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping = False
         self.failure: BaseException | None = None
-        """What made it senseless to go on."""
+        """The fatal error that ended the worker."""
         self._claimer: Claimer | None = None
-        self.metrics.watch(self._held, lambda: self._heartbeat.answered_at)
+        self.metrics.watch(self._attempts, lambda: self._heartbeat.answered_at)
 
     @property
     def over(self) -> Future[int]:
-        """Resolved when every attempt has been written down or given up; how many were given up."""
-        return self._will.done
+        """Resolves when every outcome is written or lost, to the number of lost ones."""
+        return self._shutdown.done
 
     @property
     def superseded(self) -> bool:
@@ -157,12 +155,12 @@ class Worker:
 
     @property
     def busy(self) -> int:
-        """Handlers at work."""
-        return self._crew.busy
+        """Number of running handlers."""
+        return self._task_runner.busy
 
     def summary(self) -> Summary:
-        """So far; what is held now counts as lost until it is written down."""
-        lost = self._will.done.result() if self._will.done.done() else len(self._held)
+        """The summary so far; held attempts count as lost until they are written."""
+        lost = self._shutdown.done.result() if self._shutdown.done.done() else len(self._attempts)
         return Summary(
             counts=dict(self.metrics.tally),
             lost=lost,
@@ -170,44 +168,44 @@ class Worker:
         )
 
     def stop(self, grace: float | None = None) -> None:
-        """From any thread: claim no more, let short work end, hand back the rest. Again, with 0:
-        hand back now."""
+        """From any thread: stop claiming, let short jobs finish, release the rest. A second call
+        with 0 releases them now."""
         self._stopping = True
         log.info(
             "worker_stops",
-            held=len(self._held),
+            held=len(self._attempts),
             grace_seconds=self._grace if grace is None else grace,
         )
         if self._loop is not None and self._claimer is not None:
             with suppress(RuntimeError):  # the loop is closed, and all is over
                 self._loop.call_soon_threadsafe(self._claimer.close)
-        self._will.ask(self._grace if grace is None else grace)
+        self._shutdown.ask(self._grace if grace is None else grace)
 
     async def run(self) -> Summary:
-        """Until stopped; raises what makes it senseless to go on."""
+        """Run until stopped; raises a fatal error."""
         self._loop = asyncio.get_running_loop()
         async with self._open_store() as store:
-            sideline = BackgroundThread(
-                self._side_store, [self._heartbeat.run, self._progress.run, self._will.run]
+            background = BackgroundThread(
+                self._side_store, [self._heartbeat.run, self._progress.run, self._shutdown.run]
             )
-            sideline.start()
+            background.start()
             try:
-                await _resolved(sideline.ready, sideline.ended)
-                sideline.ready.result(timeout=0)
-                await self._work(store, sideline)
+                await _resolved(background.ready, background.ended)
+                background.ready.result(timeout=0)
+                await self._work(store, background)
             finally:
-                sideline.close()
-                await _resolved(sideline.ended)
+                background.close()
+                await _resolved(background.ended)
         return self.summary()
 
-    async def _work(self, store: JobStore, sideline: BackgroundThread) -> None:
+    async def _work(self, store: JobStore, background: BackgroundThread) -> None:
         self._claimer = claimer = Claimer(
             store,
             self._delivery,
-            self._outbox,
+            self._results,
             registration=self._registration,
             registered=self._heartbeat.begin,
-            room=lambda: self._slots - self._crew.busy,
+            room=lambda: self._slots - self._task_runner.busy,
             take=self._take,
             answered=self._heartbeat.heard,
             doubted=self._heartbeat.within,
@@ -221,32 +219,32 @@ class Worker:
         claiming = asyncio.create_task(claimer.run(), name="claimer")
         closing = asyncio.create_task(self._when_closed(claimer), name="closing")
         try:
-            await _resolved(self._will.done, sideline.ended, claiming)
+            await _resolved(self._shutdown.done, background.ended, claiming)
             if claiming.done():
                 self.failure = claiming.exception()
         finally:
-            self._will.ask(0)
-            await _resolved(self._will.done, sideline.ended)
+            self._shutdown.ask(0)
+            await _resolved(self._shutdown.done, background.ended)
             self._deadlines.close()
             closing.cancel()
             claiming.cancel()
             await asyncio.wait({claiming, closing})
-            await self._crew.dismiss(DISMISS_SECONDS)
+            await self._task_runner.dismiss(DISMISS_SECONDS)
         if self.failure is not None:
             raise self.failure
-        if not self._will.done.done():
-            raise Internal("The worker's sideline died; its attempts will lapse.")
+        if not self._shutdown.done.done():
+            raise Internal("The worker's background thread died; its leases will expire.")
 
     async def _when_closed(self, claimer: Claimer) -> None:
         await claimer.closed.wait()
-        self._held.close()
-        self._will.ask(float("inf"))
+        self._attempts.close()
+        self._shutdown.ask(float("inf"))
 
     def _take(self, claimed: Sequence[Claimed]) -> None:
         if self._stopping:
-            self._crew.send_back(claimed)
+            self._task_runner.send_back(claimed)
             return
-        attempts = self._crew.start(claimed)
+        attempts = self._task_runner.start(claimed)
         self._deadlines.expect(min(a.deadline for a in attempts))
         self._heartbeat.within(min(a.policy.heartbeat for a in attempts))
 
@@ -283,7 +281,7 @@ class Worker:
             "superseded": self._heartbeat.superseded,
             "version": penstock.__version__,
             "queues": self._queues,
-            "active": len(self._held),
+            "active": len(self._attempts),
             "slots": self._slots,
             "last_heartbeat_seconds_ago": round(self._heartbeat.silent_for, 3),
         }
@@ -293,8 +291,8 @@ class Worker:
 
 
 async def _resolved(*futures: Future[Any] | asyncio.Future[Any]) -> None:
-    """Until the first of them is resolved. Unlike awaiting one, this cancels none of them."""
+    """Wait until the first is resolved. Unlike awaiting one, this never cancels them."""
     waited = [f if isinstance(f, asyncio.Future) else asyncio.wrap_future(f) for f in futures]
     done, _ = await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
     for future in done:
-        future.exception()  # whoever wants the error asks the future itself
+        future.exception()  # mark it as retrieved; callers read the future themselves

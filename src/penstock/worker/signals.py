@@ -1,9 +1,8 @@
-"""A worker in a process of its own: signals, the exit code, and an exit that nothing can hold up.
+"""Runs a worker as a process: signals, the exit code, and an exit that nothing can block.
 
-The main thread does nothing but wait for signals, and the handlers' event loop has a thread of its
-own: Python runs signal handlers in the main thread only, and one that is blocked in a driver would
-not hear them. When the last will is done and the event loop does not come back, the process leaves
-without it.
+The main thread only waits for signals, and the handlers' event loop runs in another thread: Python
+runs signal handlers only in the main thread, which must not be blocked in a driver. If the event
+loop does not end after the shutdown handler, the process exits without it.
 """
 
 from __future__ import annotations
@@ -32,8 +31,8 @@ if TYPE_CHECKING:
 log = logging.get(__name__)
 HURRIED_SECONDS = 0.2
 PATIENT_SECONDS = 5.0
-"""How long the handlers' thread may take to close when all is written: after a signal somebody
-counts the seconds."""
+"""How long the handlers' thread may take to end after all is written; short after a signal, as the
+supervisor counts the seconds."""
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -47,14 +46,14 @@ class Process:
         self._failed = False
         run = contextvars.copy_context().run
         self._thread = threading.Thread(
-            target=run, args=(self._live,), name="penstock-handlers", daemon=True
+            target=run, args=(self._run_worker,), name="penstock-handlers", daemon=True
         )
 
     def run(self) -> int:
-        """The exit code: 0 when nothing was lost and no job was given up; for one job, whether it
-        succeeded."""
+        """Run the worker and return the exit code: 0 if nothing was lost or given up, and, with
+        `once`, the job succeeded."""
         for number in SIGNALS:
-            signal.signal(number, self._hear)
+            signal.signal(number, self._on_signal)
         self._worker.over.add_done_callback(lambda _: self._events.put(None))
         self._thread.start()
         received = 0
@@ -71,10 +70,10 @@ class Process:
             given_up=self._worker.summary().given_up,
         )
         if self._thread.is_alive() or threads_left():
-            _leave(code)
+            _exit_now(code)
         return code
 
-    def _live(self) -> None:
+    def _run_worker(self) -> None:
         try:
             with asyncio.Runner(loop_factory=self._loop_factory) as runner:
                 runner.run(self._worker.run())
@@ -93,13 +92,12 @@ class Process:
         in_vain = self._worker.once is not None and summary.failed
         return 1 if broken or in_vain or summary.lost or summary.given_up else 0
 
-    def _hear(self, number: int, _frame: FrameType | None) -> None:
+    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
         self._events.put(signal.Signals(number))
 
 
-def _leave(code: int) -> None:
-    """Without waiting for threads that are stuck somewhere, and without pulling the floor from
-    under them."""
+def _exit_now(code: int) -> None:
+    """Exit without waiting for stuck threads, and without finalizing the interpreter under them."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

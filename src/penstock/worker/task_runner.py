@@ -1,4 +1,4 @@
-"""The crew: a task for each attempt, from its claim to the answer that is written down."""
+"""The task runner: one task per attempt, from its claim to its outcome."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from penstock.jobs.model import DEADLINE_EXCEEDED, Parking, Release, Succeeded
 from penstock.jobs.row_mapping import dump
 from penstock.kit import logging
 from penstock.kit.errors import InvalidInput, InvalidState, PenstockError
-from penstock.worker.attempt import Attempt, Held, Writing
+from penstock.worker.attempt import Attempt, HeldAttempts, Writing
 from penstock.worker.context import AttemptContext, WorkerHooks
 from penstock.worker.failure import describe, failed, final
-from penstock.worker.shutdown import parting
+from penstock.worker.shutdown import interrupted_outcome
 
 if TYPE_CHECKING:
     import random
@@ -30,7 +30,7 @@ LONGEST_PARK = 86_400.0
 MAX_UNHANDLED = 30
 UNHANDLED_PAUSE = 10.0
 _DONE = Succeeded()
-"""Of every job that has nothing to tell: a value like any other, made once."""
+"""The outcome of every job without a result, created once."""
 
 
 class TaskRunner:
@@ -38,9 +38,9 @@ class TaskRunner:
         self,
         handlers: Handlers,
         kinds: Kinds,
-        held: Held,
+        attempts: HeldAttempts,
         metrics: WorkerMetrics,
-        outbox: ResultBuffer,
+        results: ResultBuffer,
         hooks: WorkerHooks,
         *,
         max_result_bytes: int,
@@ -48,45 +48,45 @@ class TaskRunner:
     ) -> None:
         self._handlers = handlers
         self._kinds = kinds
-        self._held = held
+        self._attempts = attempts
         self._metrics = metrics
         self._hooks = hooks
         self._max_bytes = max_result_bytes
-        self._outbox = outbox
+        self._results = results
         self._rng = rng
-        self._at_work: set[Attempt] = set()
+        self._running: set[Attempt] = set()
 
     @property
     def busy(self) -> int:
-        return len(self._at_work)
+        return len(self._running)
 
     def start(self, claimed: Sequence[Job]) -> list[Attempt]:
         now = time.monotonic()
         attempts = [Attempt(job, self._policy(job.kind), now) for job in claimed]
-        self._held.add(attempts)
-        self._at_work.update(attempts)
+        self._attempts.add(attempts)
+        self._running.update(attempts)
         create_task = asyncio.get_running_loop().create_task
         for attempt in attempts:
-            attempt.task = create_task(self._attend(attempt))
+            attempt.task = create_task(self._run_attempt(attempt))
             if attempt.stopped is not None:
                 attempt.cancel_task()
         return attempts
 
     def send_back(self, claimed: Sequence[Job]) -> None:
-        """Jobs that came when we were about to go."""
+        """Release jobs that arrived while the worker is stopping."""
         now = time.monotonic()
         for job in claimed:
             attempt = Attempt(job, self._policy(job.kind), now)
-            self._held.add([attempt])
+            self._attempts.add([attempt])
             self._end(attempt, Release(fence=job.fence, reason="Worker is stopping"))
 
     def give_up(self, attempt: Attempt) -> None:
-        """A handler that does not come back from its deadline."""
+        """Fail an attempt whose handler does not return after its deadline."""
         self._end(attempt, _overdue())
 
     async def dismiss(self, seconds: float) -> None:
-        """Cancel whoever is still at work, for nobody waits for the answer."""
-        tasks = [a.task for a in self._at_work if a.task is not None]
+        """Cancel the remaining handlers; their results are not needed."""
+        tasks = [a.task for a in self._running if a.task is not None]
         for task in tasks:
             task.cancel()
         if tasks:
@@ -96,7 +96,7 @@ class TaskRunner:
         policy = self._kinds.get(kind)
         return KindPolicy(name=kind) if policy is None else policy
 
-    async def _attend(self, attempt: Attempt) -> None:
+    async def _run_attempt(self, attempt: Attempt) -> None:
         job = attempt.job
         logging.about(job)
         handler = self._handlers.get(job.kind) or _unhandled
@@ -107,12 +107,12 @@ class TaskRunner:
                     job, await handler(job, AttemptContext(attempt, self._hooks))
                 )
             except (Exception, SystemExit, asyncio.CancelledError) as e:
-                writing = self._broken_off(attempt, e)
+                writing = self._outcome_of_error(attempt, e)
             if writing is not None:
                 self._end(attempt, writing)
         finally:
-            self._at_work.discard(attempt)
-            self._outbox.news.set()
+            self._running.discard(attempt)
+            self._results.news.set()
 
     def _writing(self, job: Job, answer: Answer) -> Writing:
         if isinstance(answer, Result):
@@ -129,14 +129,13 @@ class TaskRunner:
             )
         raise InvalidInput(f"The handler of {job.kind} returned neither a Result nor a Park.")
 
-    def _broken_off(self, attempt: Attempt, error: BaseException) -> Writing | None:
-        """A handler that was told to stop may end in any error, often its driver's: that it was
-        told decides."""
+    def _outcome_of_error(self, attempt: Attempt, error: BaseException) -> Writing | None:
+        """A stopped handler may raise any error, often its driver's; the stop reason decides."""
         match attempt.stopped or (error.why if isinstance(error, Stopped) else None):
             case Stop.DEADLINE:
                 return _overdue()
             case Stop.SHUTDOWN:
-                return parting(attempt)
+                return interrupted_outcome(attempt)
             case Stop.LOST | Stop.CANCELLED:
                 return None
             case None:
@@ -144,18 +143,18 @@ class TaskRunner:
                 return failed(error, attempt.policy, attempt.job.attempt_no, self._rng)
 
     def _end(self, attempt: Attempt, writing: Writing) -> None:
-        if self._held.end(attempt, writing):
+        if self._attempts.end(attempt, writing):
             self._metrics.lasted(attempt.job.kind, time.monotonic() - attempt.started)
-            self._outbox.put(attempt)
+            self._results.put(attempt)
 
 
 def _report(job: Job, error: BaseException) -> None:
-    """Where a stranger's error came from; of ours the words say enough. No local variables: they
-    may hold secrets."""
-    said: dict[str, str] = describe(error)
+    """Log a failure, with a traceback for foreign errors. No local variables: they may hold
+    secrets."""
+    described: dict[str, str] = describe(error)
     if not isinstance(error, PenstockError):
-        said["exception"] = "".join(traceback.format_exception(error))
-    log.warning("handler_failed", kind=job.kind, attempt=job.attempt_no, **said)
+        described["exception"] = "".join(traceback.format_exception(error))
+    log.warning("handler_failed", kind=job.kind, attempt=job.attempt_no, **described)
 
 
 def _overdue() -> Writing:
@@ -163,8 +162,7 @@ def _overdue() -> Writing:
 
 
 async def _unhandled(job: Job, _: JobContext) -> Answer:
-    """A kind that this worker does not know is left to one that does: during an upgrade there soon
-    is one."""
+    """Park a job of an unknown kind for another worker: during an upgrade there soon is one."""
     log.warning("kind_unknown", times=job.unhandled)
     if job.unhandled >= MAX_UNHANDLED:
         raise InvalidState(f"No worker of queue {job.queue} has a handler for kind {job.kind}.")

@@ -250,24 +250,28 @@ async def _compared_table(case: Case, server: GraphServer, table: Table) -> list
 def _differences(
     case: Case, table: Table, shown: Callable[[Any, pa.DataType], Any], answered: Sequence[Values]
 ) -> Iterator[str]:
-    wanted = [
+    expected_values = [
         python_values(expected(values, kind, case.backend), shown)
         for _, kind, values in table.expected
     ]
     places = {key: place for place, key in enumerate(answered[0])}
-    if len(answered[0]) != len(wanted[0]) or len(places) != len(wanted[0]):
-        yield f"{table.name}: {len(answered[0])} rows with {len(places)} keys instead of {len(wanted[0])}"
+    if len(answered[0]) != len(expected_values[0]) or len(places) != len(expected_values[0]):
+        yield (
+            f"{table.name}: {len(answered[0])} rows with {len(places)} keys instead of "
+            f"{len(expected_values[0])}"
+        )
         return
-    if lost := [key for key in wanted[0] if key not in places]:
+    if lost := [key for key in expected_values[0] if key not in places]:
         yield f"{table.name}: {len(lost)} keys are not there, the first is {lost[0]!r:.200}"
         return
-    for (name, _, _), right, values in zip(table.expected, wanted, answered, strict=True):
-        wrong = [n for n, key in enumerate(wanted[0]) if values[places[key]] != right[n]]
+    for (name, _, _), right, values in zip(table.expected, expected_values, answered, strict=True):
+        wrong = [n for n, key in enumerate(expected_values[0]) if values[places[key]] != right[n]]
         if wrong:
-            key = wanted[0][wrong[0]]
+            key = expected_values[0][wrong[0]]
             yield (
-                f"{table.name}.{name}: {len(wrong)} of {len(right)} are wrong, the first is row {wrong[0]}:"
-                f" {right[wrong[0]]!r:.200} was answered as {values[places[key]]!r:.200}"
+                f"{table.name}.{name}: {len(wrong)} of {len(right)} are wrong, the first is row "
+                f"{wrong[0]}: {right[wrong[0]]!r:.200} was answered as "
+                f"{values[places[key]]!r:.200}"
             )
 
 

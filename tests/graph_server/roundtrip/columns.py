@@ -283,7 +283,8 @@ TEXT_BOUNDS = (
     "x" * 6_000,
 )
 DOUBLE_BOUNDS = (
-    -math.inf, -1.7976931348623157e308, -5e-324, -0.0, 0.0, 0.1, 2.0**53 + 1, 1.7976931348623157e308, math.inf,
+    -math.inf, -1.7976931348623157e308, -5e-324, -0.0, 0.0, 0.1, 2.0**53 + 1,
+    1.7976931348623157e308, math.inf,
 )  # fmt: skip
 INT64 = _integers("INT64", 64, pa.int64())
 STRING = _texts(pa.string(), TEXT_BOUNDS)

@@ -100,7 +100,7 @@ async def test_copies_for_the_engine_are_removed_once_it_has_loaded_them(
             "ryugraph",
             "INT8",
             pa.array([-128, 3], pa.int8()),
-            "v has -128, which this engine cannot hold in int8",
+            "v has -128, which this engine cannot store in int8",
         ),
         (
             "ryugraph",

@@ -86,13 +86,13 @@ def outcome(
     )
 
 
-def values(found: Outcome, suffix: str = "") -> list[Any]:
-    listed: list[Any] = found.columns[suffix].to_pylist()
+def values(result: Outcome, suffix: str = "") -> list[Any]:
+    listed: list[Any] = result.columns[suffix].to_pylist()
     return listed
 
 
-def groups(found: Outcome) -> set[frozenset[int]]:
+def groups(result: Outcome) -> set[frozenset[int]]:
     by_group: dict[int, set[int]] = {}
-    for node, group in enumerate(values(found)):
+    for node, group in enumerate(values(result)):
         by_group.setdefault(group, set()).add(node)
     return {frozenset(members) for members in by_group.values()}

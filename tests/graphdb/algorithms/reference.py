@@ -1,5 +1,5 @@
-"""`python -m tests.graphdb.algorithms.reference` writes the tables of docs/reference/algorithms.md
-anew."""
+"""Writes the tables of docs/reference/algorithms.md: `python -m
+tests.graphdb.algorithms.reference`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from penstock.graphdb.algorithms.parameters import Parameter
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "algorithms.md"
-BEGIN, END = "<!-- from the catalogue -->", "<!-- end of the catalogue -->"
+BEGIN, END = "<!-- from the catalog -->", "<!-- end of the catalog -->"
 
 
 def tables() -> str:
@@ -25,15 +25,15 @@ def tables() -> str:
 
 def _category(category: str) -> list[str]:
     lines = [f"### {category.capitalize()}", ""]
-    for each in CATALOGUE.values():
-        if each.category == category:
-            lines += _algorithm(each)
+    for algorithm in CATALOGUE.values():
+        if algorithm.category == category:
+            lines += _algorithm(algorithm)
     return lines
 
 
-def _algorithm(each: Algorithm) -> list[str]:
-    direction = {"either": f"directed (default {str(each.directed).lower()})"}.get(
-        each.direction, each.direction
+def _algorithm(algorithm: Algorithm) -> list[str]:
+    direction = {"either": f"directed (default {str(algorithm.directed).lower()})"}.get(
+        algorithm.direction, algorithm.direction
     )
     weights = {
         "ignored": "no weights",
@@ -41,18 +41,24 @@ def _algorithm(each: Algorithm) -> list[str]:
         "positive": "weights of more than 0",
     }
     result = (
-        "one value per node" if each.suffixes == ("",) else f"per node: {', '.join(each.suffixes)}"
+        "one value per node"
+        if algorithm.suffixes == ("",)
+        else f"per node: {', '.join(algorithm.suffixes)}"
     )
-    facts = [direction, weights[each.weights], result if each.per_node else "result in the answer"]
+    facts = [
+        direction,
+        weights[algorithm.weights],
+        result if algorithm.per_node else "result in the answer",
+    ]
     lines = [
-        f"#### `{each.name}`",
+        f"#### `{algorithm.name}`",
         "",
-        f"{each.description} *{'; '.join(facts).capitalize()}.*",
+        f"{algorithm.description} *{'; '.join(facts).capitalize()}.*",
         "",
     ]
-    if each.parameters:
+    if algorithm.parameters:
         lines += ["| parameter | type | default | range | |", "|---|---|---|---|---|"]
-        lines += [_row(p) for p in each.parameters]
+        lines += [_row(p) for p in algorithm.parameters]
         lines.append("")
     return lines
 

@@ -1,4 +1,4 @@
-"""Random graphs, with parallel edges and loops: NetworkX must say the same."""
+"""Native algorithms compared with NetworkX on random graphs with parallel edges and loops."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ tries = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCh
 WAYS = st.booleans()
 
 
-def by_node(found: dict[int, Any]) -> list[Any]:
-    return [found[node] for node in sorted(found)]
+def by_node(scores: dict[int, Any]) -> list[Any]:
+    return [scores[node] for node in sorted(scores)]
 
 
 @tries
@@ -67,8 +67,8 @@ def test_components(graph: Drawn) -> None:
 def test_eigenvector(graph: Drawn, directed: bool) -> None:
     ring = [(n, (n + 1) % graph.count, 1.0) for n in range(graph.count)]
     simple = Drawn(graph.count, graph.edges + ring).simple(directed=directed)
-    made = Drawn(graph.count, _once(simple)).topology()
-    mine = outcome("eigenvector", made, {"max_iterations": 10_000}, directed=directed)
+    topology = Drawn(graph.count, _once(simple)).topology()
+    mine = outcome("eigenvector", topology, {"max_iterations": 10_000}, directed=directed)
     assert values(mine) == pytest.approx(by_node(nx.eigenvector_centrality_numpy(simple)), abs=1e-4)
 
 
@@ -104,14 +104,14 @@ def test_hits() -> None:
 @tries
 @given(drawn(), WAYS)
 def test_degree(graph: Drawn, weighted: bool) -> None:
-    multi, made = graph.multi(directed=True), graph.topology(weighted=weighted)
+    multi, topology = graph.multi(directed=True), graph.topology(weighted=weighted)
     weight = "weight" if weighted else None
     for which, other in (
         ("in", multi.in_degree),
         ("out", multi.out_degree),
         ("both", multi.degree),
     ):
-        assert values(outcome("degree", made, {"direction": which})) == pytest.approx(
+        assert values(outcome("degree", topology, {"direction": which})) == pytest.approx(
             by_node(dict(other(weight=weight)))
         )
 
@@ -120,8 +120,8 @@ def test_degree(graph: Drawn, weighted: bool) -> None:
 @given(drawn(), WAYS, WAYS, WAYS)
 def test_betweenness(graph: Drawn, directed: bool, weighted: bool, normalized: bool) -> None:
     simple = graph.simple(directed=directed)
-    made = graph.topology(weighted=weighted)
-    mine = outcome("betweenness", made, {"normalized": normalized}, directed=directed)
+    topology = graph.topology(weighted=weighted)
+    mine = outcome("betweenness", topology, {"normalized": normalized}, directed=directed)
     other = nx.betweenness_centrality(
         simple, weight="weight" if weighted else None, normalized=normalized
     )
@@ -140,13 +140,13 @@ def test_dependencies_of_all_sources_are_betweenness(graph: Drawn, directed: boo
 @tries
 @given(drawn(), WAYS, WAYS)
 def test_closeness_and_harmonic(graph: Drawn, directed: bool, weighted: bool) -> None:
-    simple, made = graph.simple(directed=directed), graph.topology(weighted=weighted)
+    simple, topology = graph.simple(directed=directed), graph.topology(weighted=weighted)
     weight = "weight" if weighted else None
-    close = outcome("closeness", made, directed=directed)
+    close = outcome("closeness", topology, directed=directed)
     assert values(close) == pytest.approx(
         by_node(nx.closeness_centrality(simple, distance=weight)), abs=1e-9
     )
-    harmonic = outcome("harmonic", made, directed=directed)
+    harmonic = outcome("harmonic", topology, directed=directed)
     assert values(harmonic) == pytest.approx(
         by_node(nx.harmonic_centrality(simple, distance=weight)), abs=1e-9
     )
@@ -155,10 +155,10 @@ def test_closeness_and_harmonic(graph: Drawn, directed: bool, weighted: bool) ->
 @tries
 @given(drawn())
 def test_cores_triangles_and_clustering(graph: Drawn) -> None:
-    simple, made = graph.simple(directed=False, loops=False), graph.topology()
-    assert values(outcome("kcore", made)) == by_node(nx.core_number(simple))
-    assert values(outcome("triangle_count", made)) == by_node(nx.triangles(simple))
-    clustering = outcome("clustering_coefficient", made)
+    simple, topology = graph.simple(directed=False, loops=False), graph.topology()
+    assert values(outcome("kcore", topology)) == by_node(nx.core_number(simple))
+    assert values(outcome("triangle_count", topology)) == by_node(nx.triangles(simple))
+    clustering = outcome("clustering_coefficient", topology)
     assert values(clustering) == pytest.approx(by_node(nx.clustering(simple)))
     assert clustering.summary["transitivity"] == pytest.approx(nx.transitivity(simple))
 
@@ -168,16 +168,19 @@ def test_cores_triangles_and_clustering(graph: Drawn) -> None:
 def test_paths(graph: Drawn, directed: bool, weighted: bool, data: st.DataObject) -> None:
     node = st.integers(0, graph.count - 1)
     source, target = data.draw(node), data.draw(node)
-    simple, made = graph.simple(directed=directed), graph.topology(weighted=weighted)
+    simple, topology = graph.simple(directed=directed), graph.topology(weighted=weighted)
     weight = "weight" if weighted else None
     reached = nx.single_source_dijkstra_path_length(simple, source, weight=weight or (lambda *_: 1))
-    lengths = values(outcome("sssp", made, {"source_id": source}, directed=directed))
+    lengths = values(outcome("sssp", topology, {"source_id": source}, directed=directed))
     assert lengths == [reached.get(n) for n in range(graph.count)]
     one = outcome(
-        "shortest_path", made, {"source_id": source, "target_id": target}, directed=directed
+        "shortest_path", topology, {"source_id": source, "target_id": target}, directed=directed
     ).summary
     every = outcome(
-        "all_shortest_paths", made, {"source_id": source, "target_id": target}, directed=directed
+        "all_shortest_paths",
+        topology,
+        {"source_id": source, "target_id": target},
+        directed=directed,
     ).summary
     assert one["distance"] == every["distance"] == reached.get(target)
     if target in reached:
@@ -193,17 +196,20 @@ def test_k_shortest_paths(
     graph: Drawn, directed: bool, weighted: bool, data: st.DataObject
 ) -> None:
     source, target = data.draw(st.permutations(range(graph.count)))[:2]
-    simple, made = graph.simple(directed=directed, loops=False), graph.topology(weighted=weighted)
+    simple, topology = (
+        graph.simple(directed=directed, loops=False),
+        graph.topology(weighted=weighted),
+    )
     weight = "weight" if weighted else None
     parameters = {"source_id": source, "target_id": target, "k": 5}
-    found = outcome("k_shortest_paths", made, parameters, directed=directed).summary
+    summary = outcome("k_shortest_paths", topology, parameters, directed=directed).summary
     try:
         best = list(islice(nx.shortest_simple_paths(simple, source, target, weight=weight), 5))
     except nx.NetworkXNoPath:
         best = []
     lengths = [nx.path_weight(simple, p, "weight") if weighted else len(p) - 1 for p in best]
-    assert [p["distance"] for p in found["paths"]] == pytest.approx(lengths)
-    assert len({tuple(p["path"]) for p in found["paths"]}) == len(best)
+    assert [p["distance"] for p in summary["paths"]] == pytest.approx(lengths)
+    assert len({tuple(p["path"]) for p in summary["paths"]}) == len(best)
 
 
 @tries
@@ -233,7 +239,7 @@ def test_spanning_tree_and_diameter(graph: Drawn) -> None:
 @tries
 @given(drawn(least=2))
 def test_similarity(graph: Drawn) -> None:
-    simple, made = graph.simple(directed=False, loops=False), graph.topology()
+    simple, topology = graph.simple(directed=False, loops=False), graph.topology()
     pairs = [(a, b) for a in range(graph.count) for b in range(a + 1, graph.count)]
     asked = {"pairs": [list(p) for p in pairs]}
     for name, function in (
@@ -241,18 +247,20 @@ def test_similarity(graph: Drawn) -> None:
         ("adamic_adar", nx.adamic_adar_index),
     ):
         other = [score for _, _, score in function(simple, pairs)]
-        assert [p["score"] for p in outcome(name, made, asked).summary["pairs"]] == pytest.approx(
-            other
-        )
-        best = [p["score"] for p in outcome(name, made).summary["pairs"]]
+        assert [
+            p["score"] for p in outcome(name, topology, asked).summary["pairs"]
+        ] == pytest.approx(other)
+        best = [p["score"] for p in outcome(name, topology).summary["pairs"]]
         assert best == pytest.approx(sorted((s for s in other if s), reverse=True))
     common = [len(list(nx.common_neighbors(simple, a, b))) for a, b in pairs]
-    assert [p["score"] for p in outcome("common_neighbors", made, asked).summary["pairs"]] == common
+    assert [
+        p["score"] for p in outcome("common_neighbors", topology, asked).summary["pairs"]
+    ] == common
     smaller = [min(simple.degree(a), simple.degree(b)) for a, b in pairs]
     overlap = [c / s if s else 0 for c, s in zip(common, smaller, strict=True)]
-    assert [p["score"] for p in outcome("overlap", made, asked).summary["pairs"]] == pytest.approx(
-        overlap
-    )
+    assert [
+        p["score"] for p in outcome("overlap", topology, asked).summary["pairs"]
+    ] == pytest.approx(overlap)
 
 
 @tries
@@ -261,9 +269,11 @@ def test_the_modularity_of_communities(graph: Drawn, weighted: bool) -> None:
     multi = graph.multi(directed=False)
     assume(multi.number_of_edges() > 0)
     for name in ("louvain", "leiden", "label_propagation"):
-        found = outcome(name, graph.topology(weighted=weighted))
-        other = nx.community.modularity(multi, groups(found), weight="weight" if weighted else None)
-        assert found.summary["modularity"] == pytest.approx(other, abs=1e-9)
+        result = outcome(name, graph.topology(weighted=weighted))
+        other = nx.community.modularity(
+            multi, groups(result), weight="weight" if weighted else None
+        )
+        assert result.summary["modularity"] == pytest.approx(other, abs=1e-9)
 
 
 def _names(path: list[int]) -> list[str]:

@@ -1,4 +1,4 @@
-"""The reference outputs of LDBC Graphalytics, directed and undirected."""
+"""Native algorithms compared with the reference outputs of LDBC Graphalytics."""
 
 from __future__ import annotations
 
@@ -35,42 +35,44 @@ def source(kind: str) -> int:
 
 @BOTH
 def test_breadth_first_search_counts_the_steps_of_the_reference(kind: str) -> None:
-    found, vertices = graph(kind)
-    depths = values(outcome("bfs", found, {"source_id": source(kind)}, directed=kind == "directed"))
+    topology, vertices = graph(kind)
+    depths = values(
+        outcome("bfs", topology, {"source_id": source(kind)}, directed=kind == "directed")
+    )
     mine = {v: float(NEVER if d is None else d) for v, d in zip(vertices, depths, strict=True)}
     assert mine == expected(kind, "BFS")
 
 
 @BOTH
 def test_label_propagation_groups_as_the_reference(kind: str) -> None:
-    found, vertices = graph(kind)
+    topology, vertices = graph(kind)
     mine = values(
-        outcome("label_propagation", found, {"max_iterations": 2}, directed=kind == "directed")
+        outcome("label_propagation", topology, {"max_iterations": 2}, directed=kind == "directed")
     )
     assert _partition(dict(zip(vertices, mine, strict=True))) == _partition(expected(kind, "CDLP"))
 
 
 @BOTH
 def test_local_clustering_is_the_reference(kind: str) -> None:
-    found, vertices = graph(kind)
-    mine = values(outcome("clustering_coefficient", found, directed=kind == "directed"))
+    topology, vertices = graph(kind)
+    mine = values(outcome("clustering_coefficient", topology, directed=kind == "directed"))
     assert dict(zip(vertices, mine, strict=True)) == pytest.approx(expected(kind, "LCC"))
 
 
 @BOTH
 def test_two_steps_of_pagerank_are_the_reference(kind: str) -> None:
-    found, vertices = graph(kind)
+    topology, vertices = graph(kind)
     parameters = {"damping_factor": 0.85, "max_iterations": 2, "tolerance": 0}
-    mine = outcome("pagerank", found, parameters, directed=kind == "directed")
+    mine = outcome("pagerank", topology, parameters, directed=kind == "directed")
     assert dict(zip(vertices, values(mine), strict=True)) == pytest.approx(expected(kind, "PR"))
     assert mine.summary["iterations"] == 2
 
 
 @BOTH
 def test_shortest_distances_are_the_reference(kind: str) -> None:
-    found, vertices = graph(kind, weighted=True)
+    topology, vertices = graph(kind, weighted=True)
     distances = values(
-        outcome("sssp", found, {"source_id": source(kind)}, directed=kind == "directed")
+        outcome("sssp", topology, {"source_id": source(kind)}, directed=kind == "directed")
     )
     mine = {v: float("inf") if d is None else d for v, d in zip(vertices, distances, strict=True)}
     assert mine == pytest.approx(expected(kind, "SSSP"))
@@ -78,8 +80,8 @@ def test_shortest_distances_are_the_reference(kind: str) -> None:
 
 @BOTH
 def test_components_are_the_reference(kind: str) -> None:
-    found, vertices = graph(kind)
-    mine = dict(zip(vertices, values(outcome("wcc", found)), strict=True))
+    topology, vertices = graph(kind)
+    mine = dict(zip(vertices, values(outcome("wcc", topology)), strict=True))
     assert _partition(mine) == _partition(expected(kind, "WCC"))
 
 

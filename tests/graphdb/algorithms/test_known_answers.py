@@ -1,4 +1,4 @@
-"""Graphs whose answers are in the books, and what holds for any graph."""
+"""Algorithms on graphs with known results, and invariants of any graph."""
 
 from __future__ import annotations
 
@@ -61,54 +61,54 @@ def test_all_that_was_promised_is_there() -> None:
 
 
 def test_the_karate_club_has_its_well_known_numbers() -> None:
-    made = KARATE.topology()
-    assert outcome("triangle_count", made).summary["triangles"] == 45
-    assert outcome("kcore", made).summary == {"max_k": 4, "nodes_in_max_core": 10}
-    assert outcome("diameter", made, {"sweeps": 30}).summary["lower_bound"] == 5
-    assert outcome("clustering_coefficient", made).summary["transitivity"] == pytest.approx(
+    karate = KARATE.topology()
+    assert outcome("triangle_count", karate).summary["triangles"] == 45
+    assert outcome("kcore", karate).summary == {"max_k": 4, "nodes_in_max_core": 10}
+    assert outcome("diameter", karate, {"sweeps": 30}).summary["lower_bound"] == 5
+    assert outcome("clustering_coefficient", karate).summary["transitivity"] == pytest.approx(
         0.2556818
     )
-    best = outcome("betweenness", made, directed=False)
+    best = outcome("betweenness", karate, directed=False)
     assert values(best)[0] == pytest.approx(0.4376353)
 
 
 def test_communities_of_the_karate_club_are_as_good_as_the_best_known() -> None:
     for name in ("louvain", "leiden"):
-        found = outcome(name, KARATE.topology()).summary
-        assert 0.40 < found["modularity"] <= 0.4198
-        assert 3 <= found["communities"] <= 5
+        summary = outcome(name, KARATE.topology()).summary
+        assert 0.40 < summary["modularity"] <= 0.4198
+        assert 3 <= summary["communities"] <= 5
 
 
 def test_a_finer_resolution_makes_more_communities() -> None:
-    made = KARATE.topology()
+    karate = KARATE.topology()
     coarse, fine = (
-        outcome("leiden", made, {"resolution": r}).summary["communities"] for r in (0.2, 4.0)
+        outcome("leiden", karate, {"resolution": r}).summary["communities"] for r in (0.2, 4.0)
     )
     assert coarse < fine
 
 
 def test_leiden_s_communities_hang_together() -> None:
     graph = nx.planted_partition_graph(8, 40, 0.25, 0.01, seed=3)
-    made = Drawn(320, [(a, b, 1.0) for a, b in graph.edges()]).topology()
-    found = outcome("leiden", made)
-    assert found.summary["communities"] == 8
-    assert all(nx.is_connected(graph.subgraph(members)) for members in groups(found))
+    drawn = Drawn(320, [(a, b, 1.0) for a, b in graph.edges()]).topology()
+    result = outcome("leiden", drawn)
+    assert result.summary["communities"] == 8
+    assert all(nx.is_connected(graph.subgraph(members)) for members in groups(result))
 
 
 def test_label_propagation_finds_cliques_that_one_edge_joins() -> None:
     graph = nx.barbell_graph(6, 0)
-    found = outcome(
+    result = outcome(
         "label_propagation", Drawn(12, [(a, b, 1.0) for a, b in graph.edges()]).topology()
     )
-    assert groups(found) == {frozenset(range(6)), frozenset(range(6, 12))}
-    assert found.summary["converged"]
+    assert groups(result) == {frozenset(range(6)), frozenset(range(6, 12))}
+    assert result.summary["converged"]
 
 
 def test_groups_are_numbered_from_the_largest() -> None:
-    made = topology(range(6), [(0, 1), (2, 3), (3, 4)])
-    found = outcome("wcc", made)
-    assert values(found) == [1, 1, 0, 0, 0, 2]
-    assert found.summary == {"components": 3, "largest": 3, "sizes": [3, 2, 1]}
+    graph = topology(range(6), [(0, 1), (2, 3), (3, 4)])
+    result = outcome("wcc", graph)
+    assert values(result) == [1, 1, 0, 0, 0, 2]
+    assert result.summary == {"components": 3, "largest": 3, "sizes": [3, 2, 1]}
 
 
 @pytest.mark.parametrize("name", ["louvain", "leiden", "label_propagation", "fastrp", "pagerank"])
@@ -120,10 +120,10 @@ def test_the_same_seed_gives_the_same_answer(name: str) -> None:
 
 def test_sampled_betweenness_comes_near_the_exact_one_and_repeats() -> None:
     graph = nx.barabasi_albert_graph(400, 3, seed=1)
-    made = Drawn(400, [(a, b, 1.0) for a, b in graph.edges()]).topology()
-    exact = np.array(values(outcome("betweenness", made, directed=False)))
+    drawn = Drawn(400, [(a, b, 1.0) for a, b in graph.edges()]).topology()
+    exact = np.array(values(outcome("betweenness", drawn, directed=False)))
     first, again = (
-        outcome("betweenness", made, {"samples": 150}, directed=False) for _ in range(2)
+        outcome("betweenness", drawn, {"samples": 150}, directed=False) for _ in range(2)
     )
     assert not first.summary["exact"]
     assert values(first) == values(again)
@@ -143,16 +143,17 @@ def test_a_star_finds_what_dijkstra_finds() -> None:
     edges = [
         (names.index(a), names.index(b), 1.0 + (a[0] * 7 + b[1] * 3) % 5) for a, b in grid.edges()
     ]
-    made = Drawn(144, edges).topology(weighted=True)
+    drawn = Drawn(144, edges).topology(weighted=True)
     properties = {
         "x": pa.array([float(n[0]) for n in names]),
         "y": pa.array([float(n[1]) for n in names]),
     }
     ends = {"source_id": 0, "target_id": 143}
     guided = ends | {"heuristic": "euclidean", "x_property": "x", "y_property": "y"}
-    star = outcome("shortest_path", made, guided, directed=False, properties=properties).summary
+    star = outcome("shortest_path", drawn, guided, directed=False, properties=properties).summary
     assert (
-        star["distance"] == outcome("shortest_path", made, ends, directed=False).summary["distance"]
+        star["distance"]
+        == outcome("shortest_path", drawn, ends, directed=False).summary["distance"]
     )
 
 
@@ -175,39 +176,39 @@ def test_a_shortest_path_visits_no_node_twice_however_little_a_way_weighs(ends: 
 def test_more_shortest_paths_than_are_shown_are_counted() -> None:
     grid = nx.grid_2d_graph(9, 9)
     names = sorted(grid)
-    made = Drawn(81, [(names.index(a), names.index(b), 1.0) for a, b in grid.edges()]).topology()
-    found = outcome(
-        "all_shortest_paths", made, {"source_id": 0, "target_id": 80, "limit": 7}, directed=False
+    drawn = Drawn(81, [(names.index(a), names.index(b), 1.0) for a, b in grid.edges()]).topology()
+    summary = outcome(
+        "all_shortest_paths", drawn, {"source_id": 0, "target_id": 80, "limit": 7}, directed=False
     ).summary
-    assert (found["path_count"], len(found["paths"]), found["truncated"]) == (12870, 7, True)
+    assert (summary["path_count"], len(summary["paths"]), summary["truncated"]) == (12870, 7, True)
 
 
 def test_a_number_of_paths_beyond_what_json_can_say_is_told_as_text() -> None:
     grid = nx.grid_2d_graph(40, 40)
     place = {name: at for at, name in enumerate(sorted(grid))}
-    made = Drawn(1600, [(place[a], place[b], 1.0) for a, b in grid.edges()]).topology()
-    found = outcome(
-        "all_shortest_paths", made, {"source_id": 0, "target_id": 1599}, directed=False
+    drawn = Drawn(1600, [(place[a], place[b], 1.0) for a, b in grid.edges()]).topology()
+    summary = outcome(
+        "all_shortest_paths", drawn, {"source_id": 0, "target_id": 1599}, directed=False
     ).summary
-    assert found["path_count"] == str(comb(78, 39))
+    assert summary["path_count"] == str(comb(78, 39))
 
 
 def test_the_most_similar_to_one_node_come_first() -> None:
-    made = topology(
+    graph = topology(
         ["a", "b", "c", "x", "y"], [("a", "x"), ("a", "y"), ("b", "x"), ("b", "y"), ("c", "y")]
     )
-    found = outcome("jaccard", made, {"source_id": "a"}).summary["pairs"]
-    assert [(p["target"], p["score"]) for p in found] == [("Node:b", 1.0), ("Node:c", 0.5)]
-    pair = outcome("adamic_adar", made, {"source_id": "a", "target_id": "c"}).summary["pairs"]
+    pairs = outcome("jaccard", graph, {"source_id": "a"}).summary["pairs"]
+    assert [(p["target"], p["score"]) for p in pairs] == [("Node:b", 1.0), ("Node:c", 0.5)]
+    pair = outcome("adamic_adar", graph, {"source_id": "a", "target_id": "c"}).summary["pairs"]
     assert pair[0]["score"] == pytest.approx(1 / log(3))
 
 
 def test_vectors_of_a_community_lie_closer_than_those_of_two() -> None:
     graph = nx.planted_partition_graph(2, 50, 0.3, 0.01, seed=5)
-    made = Drawn(100, [(a, b, 1.0) for a, b in graph.edges()]).topology()
-    found = np.array(values(outcome("fastrp", made, {"dimensions": 64})))
-    found /= np.linalg.norm(found, axis=1, keepdims=True)
-    alike = found @ found.T
+    drawn = Drawn(100, [(a, b, 1.0) for a, b in graph.edges()]).topology()
+    vectors = np.array(values(outcome("fastrp", drawn, {"dimensions": 64})))
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    alike = vectors @ vectors.T
     assert alike[:50, :50].mean() > alike[:50, 50:].mean() + 0.3
 
 

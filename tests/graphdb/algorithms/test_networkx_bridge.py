@@ -1,5 +1,4 @@
-"""NetworkX through the bridge: what may be called, what comes back, and that shortcuts give the
-same."""
+"""The NetworkX bridge: the allowlist, encoding of results, and native equivalents."""
 
 from __future__ import annotations
 
@@ -48,7 +47,7 @@ def asked(
     chosen = function(name)
     chosen.check(parameters or {})
     topology = graph.topology(weighted=weight is not None)
-    found = call(
+    result = call(
         chosen,
         parameters or {},
         graph=topology,
@@ -57,8 +56,8 @@ def asked(
         weight=weight,
         directed=directed,
     )
-    return dict(found.summary) | {
-        suffix or "column": c.to_pylist() for suffix, c in found.columns.items()
+    return dict(result.summary) | {
+        suffix or "column": c.to_pylist() for suffix, c in result.columns.items()
     }
 
 
@@ -77,10 +76,10 @@ def test_of_parallel_edges_of_several_types_the_lightest_is_kept(
             from_label="Node",
             to_label="Node",
             table=pa.table(
-                {SOURCE: [0, 1], TARGET: [1, 2], "cost": held, WEIGHT: held}, schema=schema
+                {SOURCE: [0, 1], TARGET: [1, 2], "cost": costs_of, WEIGHT: costs_of}, schema=schema
             ),
         )
-        for name, held in costs.items()
+        for name, costs_of in costs.items()
     ][::order]
     graph = Drawn(3, [(0, 1, 1.0), (1, 2, 5.0), (0, 1, 9.0), (1, 2, 2.0)]).topology(weighted=True)
     parameters = {"source": 0, "target": 2}
@@ -101,15 +100,15 @@ TRIANGLE = Drawn(4, [(0, 1, 1.0), (1, 2, 2.0), (2, 0, 3.0), (2, 3, 4.0)])
 
 @pytest.mark.parametrize("name", sorted(ALLOWED))
 def test_every_name_on_the_list_is_a_function_that_reads_one_graph(name: str) -> None:
-    found = attrgetter(ALLOWED[name])(nx)
-    assert callable(found)
-    assert not found.__module__.startswith(
+    call = attrgetter(ALLOWED[name])(nx)
+    assert callable(call)
+    assert not call.__module__.startswith(
         ("networkx.drawing", "networkx.readwrite", "networkx.generators")
     )
     described = function(name).describe()
     assert described["category"] == CATEGORY[name]
     assert described["description"]
-    first, *_ = inspect.signature(found).parameters
+    first, *_ = inspect.signature(call).parameters
     assert first in ("G", "B", "T", "flowG")
 
 
@@ -123,14 +122,14 @@ def test_what_is_not_on_the_list_is_not_found(name: str) -> None:
 
 def _smallest_arguments(name: str) -> dict[str, Any]:
     """Something for every parameter that has no default."""
-    known: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         "source": "Node:0",
         "target": "Node:3",
         "s": "Node:0",
         "t": "Node:3",
         "_s": "Node:0",
     }
-    known |= {
+    arguments |= {
         "_t": "Node:3",
         "u": "Node:0",
         "v": "Node:1",
@@ -138,19 +137,19 @@ def _smallest_arguments(name: str) -> dict[str, Any]:
         "start": "Node:0",
         "node1": "Node:0",
     }
-    known |= {
+    arguments |= {
         "node2": "Node:1",
         "S": ["Node:0"],
         "C": ["Node:0"],
         "sources": ["Node:0"],
         "targets": ["Node:3"],
     }
-    known |= {
+    arguments |= {
         "nodes": ["Node:0", "Node:1"],
         "terminal_nodes": ["Node:0", "Node:3"],
         "center_nodes": ["Node:0"],
     }
-    known |= {
+    arguments |= {
         "nbunch1": ["Node:0"],
         "T": ["Node:1"],
         "k": 2,
@@ -158,10 +157,10 @@ def _smallest_arguments(name: str) -> dict[str, Any]:
         "distance": 1,
         "num_colors": 4,
     }
-    known |= {"stretch": 3, "communities": [["Node:0", "Node:1"], ["Node:2", "Node:3"]]}
-    known |= {"partition": known["communities"], "top_nodes": ["Node:0"]}
+    arguments |= {"stretch": 3, "communities": [["Node:0", "Node:1"], ["Node:2", "Node:3"]]}
+    arguments |= {"partition": arguments["communities"], "top_nodes": ["Node:0"]}
     needed = [p.name for p in function(name).parameters if p.default is inspect.Parameter.empty]
-    return {parameter: known[parameter] for parameter in needed}
+    return {parameter: arguments[parameter] for parameter in needed}
 
 
 FLOWS = ("gomory_hu_tree", "maximum_flow", "maximum_flow_value", "minimum_cut", "minimum_cut_value")
@@ -221,9 +220,9 @@ KINDS = [
 
 @pytest.mark.parametrize(("name", "parameters", "kind"), KINDS)
 def test_every_kind_of_result_is_returned(name: str, parameters: dict[str, Any], kind: str) -> None:
-    found = asked(name, TRIANGLE, parameters, directed=False)
-    assert found["kind"] == kind
-    assert "column" in found or found["value"] is not None
+    result = asked(name, TRIANGLE, parameters, directed=False)
+    assert result["kind"] == kind
+    assert "column" in result or result["value"] is not None
 
 
 def test_results_name_nodes_by_their_ids() -> None:
@@ -271,7 +270,7 @@ def test_a_shortcut_gives_what_networkx_gives(
     mine = native(name, given_parameters, topology, directed=directed, ids=ids)
     if mine is NOT_HERE:
         return
-    made = nx.relabel_nodes(graph.simple(directed=directed), dict(enumerate(ids)))
+    relabeled = nx.relabel_nodes(graph.simple(directed=directed), dict(enumerate(ids)))
     chosen = function(name)
     weight = "weight" if weighted else None
     arguments = chosen.arguments(given_parameters, weight, topology.nodes)
@@ -280,7 +279,7 @@ def test_a_shortcut_gives_what_networkx_gives(
     if name == "pagerank":
         arguments |= {"tol": 1e-12, "max_iter": 10_000}
     try:
-        other = chosen.call(made, **arguments)
+        other = chosen.call(relabeled, **arguments)
         other = list(other) if hasattr(other, "__next__") else other
     except nx.NetworkXNotImplemented:
         return

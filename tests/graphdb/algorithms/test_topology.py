@@ -1,4 +1,4 @@
-"""From Arrow columns to numbers: labels, holes, parallel edges, loops and weights."""
+"""Topologies built from Arrow columns: labels, gaps, parallel edges, loops and weights."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def test_a_key_alone_is_enough_where_one_label_has_it() -> None:
 
 
 def test_edges_between_labels_land_on_the_right_nodes() -> None:
-    made = build(TWO, [edges([0, 1], [2, 0]), edges([1], [0], ("A", "A"))])
-    assert made.sums.toarray().tolist() == [
+    result = build(TWO, [edges([0, 1], [2, 0]), edges([1], [0], ("A", "A"))])
+    assert result.sums.toarray().tolist() == [
         [0, 0, 0, 0, 1],
         [1, 0, 1, 0, 0],
         [0] * 5,
@@ -66,31 +66,31 @@ def test_edges_between_labels_land_on_the_right_nodes() -> None:
 
 def test_offsets_with_holes_are_closed_up() -> None:
     nodes = Nodes.of(["A"], [pa.array([10, 20, 30])])
-    made = build(nodes, [edges([0, 7], [7, 9], ("A", "A"))], offsets={"A": np.array([0, 7, 9])})
-    assert made.sums.toarray().tolist() == [[0, 1, 0], [0, 0, 1], [0, 0, 0]]
+    result = build(nodes, [edges([0, 7], [7, 9], ("A", "A"))], offsets={"A": np.array([0, 7, 9])})
+    assert result.sums.toarray().tolist() == [[0, 1, 0], [0, 0, 1], [0, 0, 0]]
 
 
 def test_parallel_edges_add_up_where_something_flows_and_the_cheapest_is_walked() -> None:
-    made = topology(range(2), [(0, 1, 5.0), (0, 1, 2.0), (1, 0, 3.0)])
-    assert made.flow(directed=True).toarray().tolist() == [[0, 7], [3, 0]]
-    assert made.flow(directed=False).toarray().tolist() == [[0, 10], [10, 0]]
-    assert made.costs(directed=True).toarray().tolist() == [[0, 2], [3, 0]]
-    assert made.costs(directed=False).toarray().tolist() == [[0, 2], [2, 0]]
-    assert made.simple.toarray().tolist() == [[0, 1], [1, 0]]
-    assert made.edge_count == 3
+    graph = topology(range(2), [(0, 1, 5.0), (0, 1, 2.0), (1, 0, 3.0)])
+    assert graph.flow(directed=True).toarray().tolist() == [[0, 7], [3, 0]]
+    assert graph.flow(directed=False).toarray().tolist() == [[0, 10], [10, 0]]
+    assert graph.costs(directed=True).toarray().tolist() == [[0, 2], [3, 0]]
+    assert graph.costs(directed=False).toarray().tolist() == [[0, 2], [2, 0]]
+    assert graph.simple.toarray().tolist() == [[0, 1], [1, 0]]
+    assert graph.edge_count == 3
 
 
 def test_a_loop_is_there_once_and_makes_no_triangle() -> None:
-    made = topology(range(2), [(0, 0), (0, 1)])
-    assert made.flow(directed=False).toarray().tolist() == [[1, 1], [1, 0]]
-    assert made.simple.toarray().tolist() == [[0, 1], [1, 0]]
-    assert values(outcome("degree", made)) == [3, 1]
+    graph = topology(range(2), [(0, 0), (0, 1)])
+    assert graph.flow(directed=False).toarray().tolist() == [[1, 1], [1, 0]]
+    assert graph.simple.toarray().tolist() == [[0, 1], [1, 0]]
+    assert values(outcome("degree", graph)) == [3, 1]
 
 
 def test_a_way_that_costs_nothing_is_a_way() -> None:
-    made = topology(range(3), [(0, 1, 0.0), (1, 2, 0.0), (0, 2, 1.0)])
-    assert values(outcome("sssp", made, {"source_id": 0})) == [0.0, 0.0, 0.0]
-    tree = outcome("minimum_spanning_tree", made).summary
+    graph = topology(range(3), [(0, 1, 0.0), (1, 2, 0.0), (0, 2, 1.0)])
+    assert values(outcome("sssp", graph, {"source_id": 0})) == [0.0, 0.0, 0.0]
+    tree = outcome("minimum_spanning_tree", graph).summary
     assert (tree["total_weight"], tree["edges"]) == (0.0, 2)
 
 
@@ -125,18 +125,18 @@ def test_a_whole_weight_is_refused_where_a_float_would_round_it(
     ("name", "weight", "refused"), [("sssp", -1.0, True), ("sssp", 0.0, False)]
 )
 def test_a_weight_out_of_range_is_refused(name: str, weight: float, refused: bool) -> None:
-    made = topology(range(2), [(0, 1, weight)])
+    graph = topology(range(2), [(0, 1, weight)])
     if refused:
         with pytest.raises(InvalidInput, match="at least 0"):
-            outcome(name, made, {"source_id": 0})
+            outcome(name, graph, {"source_id": 0})
     else:
-        outcome(name, made, {"source_id": 0})
+        outcome(name, graph, {"source_id": 0})
     with pytest.raises(InvalidInput, match="more than 0"):
-        outcome("betweenness", made)
+        outcome("betweenness", graph)
 
 
 def test_an_empty_graph_and_one_without_edges_are_no_accident() -> None:
-    for made in (topology([], []), topology(range(3), [])):
+    for graph in (topology([], []), topology(range(3), [])):
         for name in (
             "pagerank",
             "wcc",
@@ -147,7 +147,7 @@ def test_an_empty_graph_and_one_without_edges_are_no_accident() -> None:
             "kcore",
             "triangle_count",
         ):
-            assert len(values(outcome(name, made))) == made.count
+            assert len(values(outcome(name, graph))) == graph.count
         for name in (
             "degree",
             "betweenness",
@@ -157,6 +157,6 @@ def test_an_empty_graph_and_one_without_edges_are_no_accident() -> None:
             "fastrp",
             "katz",
         ):
-            assert len(values(outcome(name, made))) == made.count
+            assert len(values(outcome(name, graph))) == graph.count
         for name in ("diameter", "minimum_spanning_tree", "jaccard"):
-            assert outcome(name, made).summary
+            assert outcome(name, graph).summary

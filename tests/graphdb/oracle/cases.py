@@ -1,4 +1,4 @@
-"""Cases by seed: graphs, queries on each, and what an engine makes of them."""
+"""Oracle cases by seed: graphs, queries on each, and comparison of an engine's results."""
 
 from __future__ import annotations
 

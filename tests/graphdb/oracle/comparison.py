@@ -1,4 +1,4 @@
-"""Whether an engine's rows are those of the reference."""
+"""Compares an engine's rows with those of the reference."""
 
 from __future__ import annotations
 

@@ -1,11 +1,10 @@
-"""Where the engines depart from openCypher: what happens, a probe that shows it, and what the
-oracle makes of it.
+"""The list of differences between the engines and openCypher, each with a probe query.
 
-A difference that `Dialect` has under its name is part of what the engine is held to. Of the others
-a `feature`, or the reference itself as it goes, says which queries meet it: such a query is not
-asked of that engine. `docs/reference/cypher.md` is written from here (`python -m
-tests.graphdb.oracle.differences`), and the probes are run in the tests, so a difference that an
-engine's next version no longer has is noticed.
+A difference that is a field of `Dialect` is modeled by the reference. For the others a `feature`,
+or the reference during evaluation, tells which queries are affected: these are not run on that
+engine. `docs/reference/cypher.md` is generated from here (`python -m
+tests.graphdb.oracle.differences`), and the tests run the probes, so a difference that a new version
+of an engine fixes is noticed.
 """
 
 from __future__ import annotations
@@ -403,7 +402,8 @@ DIFFERENCES: tuple[Difference, ...] = (
     Difference(
         name="closed_patterns",
         engines=EMBEDDED,
-        text="A pattern that comes back to a node, joined with another, counts parallel relationships of its last"
+        text="A pattern that comes back to a node, joined with another, counts parallel"
+        " relationships of its last"
         " step once.",
         probe="MATCH (r:R)<-[:H]-(p:P), (r)-[:M]->(q:Q)<-[:M]-(r) RETURN count(*) AS n",
         expected=[[6]],
@@ -413,9 +413,11 @@ DIFFERENCES: tuple[Difference, ...] = (
     Difference(
         name="variable_length",
         engines=FALKORDB,
-        text="A path of variable length does not go on from a node that it has met before, and one that returns to its"
+        text="A path of variable length does not go on from a node that it has met before, and one"
+        " that returns to its"
         " start has its nodes and relationships in the wrong order.",
-        probe="MATCH (a:P)-[:K*2..2]->(b:P) WHERE a.id > 2 RETURN a.id AS i, b.id AS j ORDER BY i, j",
+        probe="MATCH (a:P)-[:K*2..2]->(b:P) WHERE a.id > 2 RETURN a.id AS i, b.id AS j ORDER BY i,"
+        " j",
         expected=[[3, 1], [3, 2], [3, 2]],
         actual=[[3, 2], [3, 2]],
         is_met_in_reference=True,
@@ -423,7 +425,8 @@ DIFFERENCES: tuple[Difference, ...] = (
     Difference(
         name="relationships_of_a_path",
         engines=FALKORDB,
-        text="The variable of a relationship of variable length is a path, or one relationship, and not a list. Name"
+        text="The variable of a relationship of variable length is a path, or one relationship, and"
+        " not a list. Name"
         " the path, as in `p = (a)-[:K*1..2]->(b)`, and ask for `relationships(p)`.",
         probe="MATCH (a:P {id: 2})-[e:K*2..2]->(b:P {id: 1}) RETURN size(e) AS n",
         expected=[[2]],
@@ -432,7 +435,8 @@ DIFFERENCES: tuple[Difference, ...] = (
     Difference(
         name="every_variable",
         engines=FALKORDB,
-        text="A `*` cannot stand for the variables after DISTINCT, beside an aggregate or in a UNION, where a pattern"
+        text="A `*` cannot stand for the variables after DISTINCT, beside an aggregate or in a"
+        " UNION, where a pattern"
         " has relationships and no name. Write their names.",
         probe="MATCH (a:P {id: 1})-[:K]->(b:P) WITH DISTINCT * RETURN b.id AS n",
         expected=[[2]],
@@ -453,7 +457,8 @@ DIFFERENCES: tuple[Difference, ...] = (
     Difference(
         name="optional_is_null",
         engines=EMBEDDED,
-        text="In the WHERE of an OPTIONAL MATCH, a null property of what was matched before lets nothing match,"
+        text="In the WHERE of an OPTIONAL MATCH, a null property of what was matched before lets"
+        " nothing match,"
         " whatever the condition says of it. Compute the condition in a WITH before.",
         probe="MATCH (a:P) OPTIONAL MATCH (b:P) WHERE a.s IS NULL RETURN count(*) AS n",
         expected=[[7]],
@@ -463,8 +468,10 @@ DIFFERENCES: tuple[Difference, ...] = (
     Difference(
         name="optional_of_several_steps",
         engines=FALKORDB,
-        text="An OPTIONAL MATCH of several steps gives what its first steps match, though the whole does not.",
-        probe="MATCH (a:P {id: 2}) OPTIONAL MATCH (a)-[e:K]->(b:P)-[:H]->(r:R) RETURN b.id AS b, r.id AS r",
+        text="An OPTIONAL MATCH of several steps gives what its first steps match, though the whole"
+        " does not.",
+        probe="MATCH (a:P {id: 2}) OPTIONAL MATCH (a)-[e:K]->(b:P)-[:H]->(r:R) RETURN b.id AS b,"
+        " r.id AS r",
         expected=[[None, None]],
         actual=[[3, None]],
         is_met_in_reference=True,
@@ -481,7 +488,8 @@ DIFFERENCES: tuple[Difference, ...] = (
     Difference(
         name="node_alone",
         engines=LADYBUG,
-        text="A node that an OPTIONAL MATCH bound cannot stand alone in the pattern of a later MATCH.",
+        text="A node that an OPTIONAL MATCH bound cannot stand alone in the pattern of a later"
+        " MATCH.",
         probe="OPTIONAL MATCH (a:P) MATCH (b:P), (a) RETURN count(*) AS n",
         expected=[[16]],
         actual="refused",
@@ -522,7 +530,8 @@ DIFFERENCES: tuple[Difference, ...] = (
     Difference(
         name="lost_aggregates",
         engines=RYUGRAPH,
-        text="After an aggregate with DISTINCT, one without it is lost where there are groups. Such a query is refused:"
+        text="After an aggregate with DISTINCT, one without it is lost where there are groups. Such"
+        " a query is refused:"
         " put the aggregates with DISTINCT last.",
         probe="MATCH (n:P) RETURN n.b AS b, count(DISTINCT n.m) AS d, count(*) AS n",
         expected=[[True, 2, 2], [None, 1, 1], [False, 0, 1]],
@@ -574,7 +583,8 @@ DIFFERENCES: tuple[Difference, ...] = (
     Difference(
         name="distinct_in_groups",
         engines=EMBEDDED,
-        text="A DISTINCT aggregate beside a grouping DOUBLE that may be NaN crashes the engine, which is restarted.",
+        text="A DISTINCT aggregate beside a grouping DOUBLE that may be NaN crashes the engine,"
+        " which is restarted.",
         probe="UNWIND [0.0 / 0.0, 1.0] AS f RETURN f, collect(DISTINCT true) AS c",
         expected=[[NAN, [True]], [1.0, [True]]],
         actual="crashed",
@@ -583,7 +593,8 @@ DIFFERENCES: tuple[Difference, ...] = (
     Difference(
         name="grouping_by_relationship",
         engines=EMBEDDED,
-        text="A relationship that is met in both directions is two where it is grouped by, and one of a type between"
+        text="A relationship that is met in both directions is two where it is grouped by, and one"
+        " of a type between"
         " several pairs of labels may be lost there, which is an error. Group by `id(e)`.",
         probe="MATCH (a:P)-[e:K]-(b:P) WITH e, count(*) AS n RETURN count(*) AS n",
         expected=[[6]],
@@ -627,7 +638,8 @@ DIFFERENCES: tuple[Difference, ...] = (
     Difference(
         name="substring_beyond_the_end",
         engines=EMBEDDED,
-        text="`substring` from beyond the end of a text that is not ASCII gives its last character.",
+        text="`substring` from beyond the end of a text that is not ASCII gives its last"
+        " character.",
         probe="RETURN substring('ß', 2, 1) AS x",
         expected=[[""]],
         actual=[["ß"]],
@@ -635,9 +647,11 @@ DIFFERENCES: tuple[Difference, ...] = (
     Difference(
         name="substring_of_optional",
         engines=EMBEDDED,
-        text="`substring` of what an OPTIONAL MATCH did not match is null for some of what it did match as well."
+        text="`substring` of what an OPTIONAL MATCH did not match is null for some of what it did"
+        " match as well."
         " Use `left` and `right`, or `substring(coalesce(x, ''), …)`.",
-        probe="MATCH (a:P) OPTIONAL MATCH (a)-[:H]->(r:R)-[:M]->(q:Q) WITH substring(q.name, 1, 1) AS s"
+        probe="MATCH (a:P) OPTIONAL MATCH (a)-[:H]->(r:R)-[:M]->(q:Q) WITH substring(q.name, 1, 1)"
+        " AS s"
         " RETURN count(s) AS n",
         expected=[[3]],
         actual=[[2]],
@@ -663,7 +677,8 @@ DIFFERENCES: tuple[Difference, ...] = (
     Difference(
         name="narrow_integers",
         engines=EMBEDDED,
-        text="Integers of fewer than 64 bits stay so: their sum may overflow, which is an error, and a sum with a wider"
+        text="Integers of fewer than 64 bits stay so: their sum may overflow, which is an error,"
+        " and a sum with a wider"
         " one cannot be compared with a DOUBLE.",
         probe="MATCH (n:P) WHERE n.f < n.m + 1 RETURN count(*) AS n",
         expected=[[2]],
@@ -697,7 +712,8 @@ DIFFERENCES: tuple[Difference, ...] = (
     Difference(
         name="far_dates",
         engines=FALKORDB,
-        text="Dates and moments more than 68 years apart are compared and sorted the wrong way round.",
+        text="Dates and moments more than 68 years apart are compared and sorted the wrong way"
+        " round.",
         probe="RETURN date('1900-01-01') < date('2000-01-01') AS x",
         expected=[[True]],
         actual=[[False]],
@@ -739,7 +755,8 @@ DIFFERENCES: tuple[Difference, ...] = (
     Difference(
         name="no_to_string",
         engines=EMBEDDED,
-        text="There is no `toString`, `toInteger`, `toFloat`, `split` or `type`: use `CAST(x AS STRING)`,"
+        text="There is no `toString`, `toInteger`, `toFloat`, `split` or `type`: use `CAST(x AS"
+        " STRING)`,"
         " `string_split`, `label`.",
         probe="RETURN toString(1) AS x",
         expected=[["1"]],
@@ -764,7 +781,8 @@ DIFFERENCES: tuple[Difference, ...] = (
     Difference(
         name="counts_wrap",
         engines=EMBEDDED,
-        text="A count beyond 64 bits wraps round without an error: of many patterns that share no node, or of a few"
+        text="A count beyond 64 bits wraps round without an error: of many patterns that share no"
+        " node, or of a few"
         " over large labels.",
         probe="MATCH " + ", ".join(["(:P)"] * 32) + " RETURN count(*) AS n",
         expected=[[2**64]],
@@ -789,7 +807,7 @@ DIFFERENCES: tuple[Difference, ...] = (
     Difference(
         name="integers_beside_doubles",
         engines=(*EMBEDDED, *FALKORDB),
-        text="An integer is compared with a DOUBLE as a DOUBLE: beyond 2⁵³ neighbours are equal.",
+        text="Integers are compared with a DOUBLE as a DOUBLE: beyond 2⁵³ adjacent ones are equal.",
         probe="RETURN 9007199254740993 = 9007199254740992.0 AS x",
         expected=[[False]],
         actual=[[True]],
@@ -805,7 +823,8 @@ DIFFERENCES: tuple[Difference, ...] = (
     Difference(
         name="offset_in_a_cast",
         engines=LADYBUG,
-        text="`CAST(… AS TIMESTAMP)` ignores the offset of a text. Use `timestamp(…)`, which does not.",
+        text="`CAST(… AS TIMESTAMP)` ignores the offset of a text. Use `timestamp(…)`, which does"
+        " not.",
         probe="RETURN CAST('2024-03-31 02:30:00+02' AS TIMESTAMP) AS x",
         expected=[[dt.datetime(2024, 3, 31, 0, 30)]],  # noqa: DTZ001 - a TIMESTAMP has no zone
         actual=[[dt.datetime(2024, 3, 31, 2, 30)]],  # noqa: DTZ001 - the same
@@ -861,7 +880,8 @@ DIFFERENCES: tuple[Difference, ...] = (
     Difference(
         name="characters_as_seen",
         engines=EMBEDDED,
-        text="A character is what a reader sees: to `size`, `reverse`, `left`, `right` and `substring` a letter and its"
+        text="A character is what a reader sees: to `size`, `reverse`, `left`, `right` and"
+        " `substring` a letter and its"
         " combining marks are one, and so is an emoji of several.",
         probe="RETURN size('👨‍👩‍👧') AS x",
         expected=[[5]],
@@ -918,7 +938,8 @@ DIFFERENCES: tuple[Difference, ...] = (
     Difference(
         name="items_of_one_type",
         engines=EMBEDDED,
-        text="The items of a list have one type, and `+` joins lists with lists and texts with texts.",
+        text="The items of a list have one type, and `+` joins lists with lists and texts with"
+        " texts.",
         probe="RETURN [1, 'a'] AS x",
         expected=[[[1, "a"]]],
         actual="refused",
@@ -943,7 +964,8 @@ DIFFERENCES: tuple[Difference, ...] = (
     Difference(
         name="searching_in_null",
         engines=RYUGRAPH,
-        text="`IN` and `list_contains` of a literal null, or of a parameter that is null, are refused.",
+        text="`IN` and `list_contains` of a literal null, or of a parameter that is null, are"
+        " refused.",
         probe="RETURN 1 IN null AS x",
         expected=[[None]],
         actual="refused",
@@ -955,7 +977,8 @@ DIFFERENCES: tuple[Difference, ...] = (
     Difference(
         name="searching_in_computed_null",
         engines=RYUGRAPH,
-        text="`IN` of a null of no type that was computed before crashes the engine, which is restarted.",
+        text="`IN` of a null of no type that was computed before crashes the engine, which is"
+        " restarted.",
         probe="WITH null AS l RETURN 1 IN l AS x",
         expected=[[None]],
         actual="crashed",
@@ -963,16 +986,19 @@ DIFFERENCES: tuple[Difference, ...] = (
     Difference(
         name="values_with_null",
         engines=EMBEDDED,
-        text="Lists and maps are compared as if a null in them were a value, and maps are equal only"
+        text="Lists and maps are compared as if a null in them were a value, and maps are equal"
+        " only"
         " with their keys in the same order.",
-        probe="RETURN [1, null] = [1, null] AS x, {a: null} = {a: null} AS y, {a: 1, b: 2} = {b: 2, a: 1} AS z",
+        probe="RETURN [1, null] = [1, null] AS x, {a: null} = {a: null} AS y, {a: 1, b: 2} = {b: 2,"
+        " a: 1} AS z",
         expected=[[None, None, True]],
         actual=[[True, True, False]],
     ),
     Difference(
         name="texts_as_other_types",
         engines=EMBEDDED,
-        text="A text is compared with a number or a date as a value of its type; one that is none is an error.",
+        text="A text is compared with a number or a date as a value of its type; one that is none"
+        " is an error.",
         probe="RETURN '1' = 1 AS x, date('2024-01-01') = '2024-01-01' AS y",
         expected=[[False, False]],
         actual=[[True, True]],
@@ -981,7 +1007,8 @@ DIFFERENCES: tuple[Difference, ...] = (
     Difference(
         name="labels",
         engines=EMBEDDED,
-        text="`labels` is one label and not a list, also of a node that an OPTIONAL MATCH did not find.",
+        text="`labels` is one label and not a list, also of a node that an OPTIONAL MATCH did not"
+        " find.",
         probe="OPTIONAL MATCH (a:P {id: 99}) RETURN labels(a) AS x",
         expected=[[None]],
         actual=[["P"]],
@@ -989,7 +1016,8 @@ DIFFERENCES: tuple[Difference, ...] = (
     Difference(
         name="wrapping_functions",
         engines=EMBEDDED,
-        text="`factorial`, shifts of bits and `epoch_ms` wrap round where 64 bits do not hold the result.",
+        text="`factorial`, shifts of bits and `epoch_ms` wrap round where 64 bits do not hold the"
+        " result.",
         probe="RETURN factorial(21) AS x, bitshift_left(1, 64) AS y",
         expected="an error",
         actual=[[-4249290049419214848, 1]],
@@ -1046,7 +1074,8 @@ DIFFERENCES: tuple[Difference, ...] = (
     Difference(
         name="far_integers",
         engines=FALKORDB,
-        text="Integers more than 2⁶³ apart are compared and sorted the wrong way round, and `min` and"
+        text="Integers more than 2⁶³ apart are compared and sorted the wrong way round, and `min`"
+        " and"
         " `max` of them are wrong.",
         probe="RETURN -9223372036854775807 < 9223372036854775807 AS x",
         expected=[[True]],
@@ -1055,7 +1084,8 @@ DIFFERENCES: tuple[Difference, ...] = (
     Difference(
         name="truth_values_as_keys",
         engines=FALKORDB,
-        text="A number that is a node's key equals the truth values where the index is asked: 1 is true and 0 false.",
+        text="A number that is a node's key equals the truth values where the index is asked: 1 is"
+        " true and 0 false.",
         probe="MATCH (a:P {id: true}) RETURN a.id AS x",
         expected=[],
         actual=[[1]],
@@ -1063,7 +1093,8 @@ DIFFERENCES: tuple[Difference, ...] = (
     Difference(
         name="positions_beyond_32_bits",
         engines=FALKORDB,
-        text="Positions in a list have 32 bits; beyond these they wrap round, and so do the ends of a slice.",
+        text="Positions in a list have 32 bits; beyond these they wrap round, and so do the ends of"
+        " a slice.",
         probe="RETURN [1, 2, 3][4294967296] AS x",
         expected=[[None]],
         actual=[[1]],
@@ -1103,8 +1134,10 @@ DIFFERENCES: tuple[Difference, ...] = (
     Difference(
         name="absent_functions",
         engines=EMBEDDED,
-        text="There is no `head`, `last`, `tail`, `reduce`, `exp`, `rand`, `stDev`, no `keys` of a map and no list"
-        " comprehension: use `list_extract`, `list_slice`, `list_reduce`, `list_filter`, `list_transform`,"
+        text="There is no `head`, `last`, `tail`, `reduce`, `exp`, `rand`, `stDev`, no `keys` of a"
+        " map and no list"
+        " comprehension: use `list_extract`, `list_slice`, `list_reduce`, `list_filter`,"
+        " `list_transform`,"
         " `map_keys`.",
         probe="RETURN head([1, 2]) AS x",
         expected=[[1]],
@@ -1135,8 +1168,10 @@ DIFFERENCES: tuple[Difference, ...] = (
     Difference(
         name="absent_functions_of_falkordb",
         engines=FALKORDB,
-        text="There is no `EXISTS { MATCH … }` or `COUNT { MATCH … }`, and `round` takes no number of decimals. Of what"
-        " the other engines have, there is no `CAST`, `upper`, `lower` and `timestamp` of a text: use `toInteger`,"
+        text="There is no `EXISTS { MATCH … }` or `COUNT { MATCH … }`, and `round` takes no number"
+        " of decimals. Of what"
+        " the other engines have, there is no `CAST`, `upper`, `lower` and `timestamp` of a text:"
+        " use `toInteger`,"
         " `toUpper`, `toLower`, `localdatetime`.",
         probe="RETURN EXISTS { MATCH (n:P) WHERE n.id = 1 } AS x",
         expected=[[True]],
@@ -1162,7 +1197,8 @@ DIFFERENCES: tuple[Difference, ...] = (
         name="shortest_paths",
         engines=EMBEDDED,
         text="There is no `shortestPath`: use `-[e:K* SHORTEST 1..5]->`.",
-        probe="MATCH p = shortestPath((a:P {id: 1})-[:K*1..5]->(b:P {id: 3})) RETURN length(p) AS x",
+        probe="MATCH p = shortestPath((a:P {id: 1})-[:K*1..5]->(b:P {id: 3})) RETURN length(p) AS"
+        " x",
         expected=[[2]],
         actual="refused",
     ),
@@ -1208,7 +1244,7 @@ MET = {
 
 
 def excuse(engine: str, query: Query, traits: Traits) -> str | None:
-    """The first difference of an engine that a query meets and that the reference does not model."""
+    """The first difference that affects a query on an engine and that the reference lacks."""
     for difference in DIFFERENCES:
         if (
             engine in difference.engines
@@ -1225,53 +1261,56 @@ _HEAD = """# Cypher: where the engines differ
 
 <!-- written by `python -m tests.graphdb.oracle.differences`; change the list there instead -->
 
-Queries reach an engine as you wrote them, but for what is listed at the end. Each engine departs from
-[openCypher](https://opencypher.org) in its own way. This list is what a comparison with a reference
-implementation found, on random graphs and queries; each line is tried on every engine in the tests, with the
-query that is shown. Where nothing is said here, patterns, directions, WHERE with nulls, OPTIONAL MATCH, WITH,
-UNWIND, aggregates, ORDER BY, SKIP, LIMIT, DISTINCT, parameters and the functions on texts and numbers gave
-openCypher's answers.
+Queries reach an engine as written, except for the rewrites listed at the end. Each engine departs
+from [openCypher](https://opencypher.org) in its own way. This list comes from a comparison with a
+reference implementation on random graphs and queries; the tests run the shown query of each line on
+every engine. Apart from these differences, patterns, directions, WHERE with nulls, OPTIONAL MATCH,
+WITH, UNWIND, aggregates, ORDER BY, SKIP, LIMIT, DISTINCT, parameters and the functions on texts and
+numbers gave openCypher's results.
 """
 _TAIL = """
-## What the graph server does about it
+## Rewrites by the graph server
 
-- **Ladybug** drops an ORDER BY whose LIMIT is followed by an aggregation
-  (`… WITH x ORDER BY x LIMIT 10 RETURN avg(x)`). The graph server puts an `UNWIND` of one item before such a
-  projection, and the answer is right.
+- **Ladybug** drops an ORDER BY whose LIMIT is followed by an aggregation (`… WITH x ORDER BY x
+  LIMIT 10 RETURN avg(x)`). The graph server inserts an `UNWIND` of one item before such a
+  projection, which corrects the result.
 - **Ladybug** loses rows of patterns that branch, such as
   `(a)-[:R]->(b), (a)-[:S]->(c), (b)-[:T]->(d)`, where a node has more than 2,048 neighbors, or a
-  relationship several types or no direction. The graph server looks at the plan of queries that
-  could branch, and has nodes read and joined, or the pattern matched in parts (`WITH *`
-  between them), until no rows are lost. What loses rows in every way is refused.
-- **Ladybug and Ryugraph** lose rows where the condition of a `CASE` is a `CASE`, and Ryugraph gives other rows'
-  values where it is a mere column (`CASE WHEN n.active THEN …`). The graph server compares such conditions with
-  `true`, and the answer is right.
-- **Ladybug and Ryugraph** take `CASE x WHEN null` for true whatever `x` is. The graph server makes `CASE WHEN a = b` of
-  `CASE a WHEN b`, and the answer is right.
-- **Ladybug** ignores the offset in `timestamp('2024-03-31 02:30:00+02')`. The graph server has it read as a
-  `TIMESTAMP_TZ`, and the answer is right.
-- **Ladybug** gives an integer parameter the smallest type that holds it, so that `$p + $p` of 100 overflows. Integers
-  among parameters, and lists of up to 1,000 of them, are written into the statement as literals.
-- **Ryugraph** takes a condition that depends on parameters alone for true. Its parameters are written into the
-  statement as literals. It stores other numbers in the place of NaN, and of any integers beside the least of their type
-  (-128 of `INT8`), and cannot store the UUID of zeros among others; a snapshot with one of these is refused
-  (`DATA_LOAD_ERROR`). It skips integers that it should compare with a DOUBLE; what it skips by is switched off.
-  Queries whose aggregates it would lose, or that search in a literal null, are refused.
-- **FalkorDB** does not find a key that is empty or begins or ends with a space by its index, so a label with such
-  a key has none and is scanned, and so has one with integers beyond 2⁵³, which the index holds as
-  DOUBLEs. The index compares texts in lower case, and those with other letters than ASCII wrongly:
-  where a condition has `<`, `<=`, `>` or `>=` beside a text key, the graph server asks for
-  `coalesce(n.key)`, which is not looked up. After a restart it loses a node of an index, so indexes
-  are built anew. NaN and infinity are loaded as such.
-- **FalkorDB** finds pairs of nodes where nobody asks for the relationships between them: parallel ones, ways over nodes
-  between, paths of one length (`*2..2`) and patterns that share a node counted once. The graph server gives each
-  pattern with relationships a name, with which every way counts. Counting all relationships takes about twice the time.
-- **FalkorDB** keeps 32 bits of SKIP and LIMIT, and so do **Ladybug and Ryugraph** of a SKIP after ORDER BY. More than
-  4,294,967,295 is written as that, which no result reaches. Ladybug and Ryugraph crash where a SKIP goes far beyond the
-  end of what was sorted: a query that ends with such a clause is asked for its first row unsorted before, and if there
-  is none, that is the answer.
-- A query that crashes the engine costs nobody else an answer: the engine is restarted and the others run again
-  (see [the graph server](../guides/graph-server.md)).
+  relationship several types or no direction. The graph server checks the plan of queries that could
+  branch, and rewrites them so that nodes are scanned and joined, or the pattern is matched in parts
+  (`WITH *` between them), until no rows are lost. A query that loses rows in every form is refused.
+- **Ladybug and Ryugraph** lose rows where the condition of a `CASE` is a `CASE`, and Ryugraph
+  returns other rows' values where it is a bare column (`CASE WHEN n.active THEN …`). The graph
+  server compares such conditions with `true`, which corrects the result.
+- **Ladybug and Ryugraph** take `CASE x WHEN null` for true whatever `x` is. The graph server
+  rewrites `CASE a WHEN b` to `CASE WHEN a = b`, which corrects the result.
+- **Ladybug** ignores the offset in `timestamp('2024-03-31 02:30:00+02')`. The graph server casts
+  the text to `TIMESTAMP_TZ` first, which corrects the result.
+- **Ladybug** gives an integer parameter the smallest type that fits it, so that `$p + $p` of 100
+  overflows. Integer parameters, and lists of up to 1,000 of them, are written into the statement as
+  literals.
+- **Ryugraph** takes a condition that depends on parameters alone for true. Its parameters are
+  written into the statement as literals. It stores wrong numbers for NaN, and for integers in a
+  column with the least one of their type (-128 of `INT8`), and cannot store the UUID of zeros among
+  others; a snapshot with one of these is refused (`DATA_LOAD_ERROR`). Its zone maps skip integers
+  that it should compare with a DOUBLE; they are disabled. Queries whose aggregates it would lose,
+  or that search in a literal null, are refused.
+- **FalkorDB** does not find a key that is empty or begins or ends with a space by its index, so a
+  label with such a key has no index and is scanned, and so is one with integers beyond 2⁵³, which
+  the index stores as DOUBLEs. The index compares texts in lower case, and non-ASCII texts
+  incorrectly: where a condition has `<`, `<=`, `>` or `>=` beside a text key, the graph server uses
+  `coalesce(n.key)`, which bypasses the index. After a restart FalkorDB loses a node of an index, so
+  indexes are rebuilt. NaN and infinity are supported.
+- **FalkorDB** returns pairs of nodes where a query has no variable for the relationships between
+  them: parallel relationships, paths through unnamed nodes, paths of a fixed length (`*2..2`) and
+  patterns that share a node are counted once. The graph server names each pattern with
+  relationships, so that every path counts. Counting all relationships takes about twice the time.
+- **FalkorDB** uses 32 bits for SKIP and LIMIT, and so do **Ladybug and Ryugraph** for a SKIP after
+  ORDER BY. Larger values are capped at 4,294,967,295, which no result reaches. Ladybug and Ryugraph
+  crash where a SKIP far exceeds the number of sorted rows: a query that ends with such a clause
+  first runs unsorted up to its first row, and if there is none, the result is empty.
+- A query that crashes the engine does not fail other queries: the engine is restarted and they run
+  again (see [the graph server](../guides/graph-server.md)).
 """
 
 
@@ -1283,7 +1322,12 @@ def page() -> str:
         ("Ryugraph only", RYUGRAPH),
         ("FalkorDB", FALKORDB),
     ):
-        lines += [f"## {title}", "", "| what | query | openCypher | here |", "|---|---|---|---|"]
+        lines += [
+            f"## {title}",
+            "",
+            "| difference | query | openCypher | engine |",
+            "|---|---|---|---|",
+        ]
         lines += [
             _line(d) for d in DIFFERENCES if set(engines) <= set(d.engines) and _belongs(d, engines)
         ]
@@ -1299,7 +1343,10 @@ def _belongs(difference: Difference, engines: Engines) -> bool:
 
 def _line(difference: Difference) -> str:
     shown = (_shown(rows) for rows in (difference.expected, difference.actual))
-    return f"| {difference.text} | `{difference.probe.replace('|', chr(92) + '|')}` | {' | '.join(shown)} |"
+    return (
+        f"| {difference.text} | `{difference.probe.replace('|', chr(92) + '|')}` |"
+        f" {' | '.join(shown)} |"
+    )
 
 
 def _shown(rows: Rows | str) -> str:

@@ -1,4 +1,4 @@
-"""The engines as the oracle asks them; one that crashes is started again."""
+"""Clients of engine processes for the oracle; a crashed engine is restarted."""
 
 from __future__ import annotations
 

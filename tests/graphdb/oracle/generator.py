@@ -1,4 +1,4 @@
-"""Random queries that every engine understands: each name exists, each operand has a fitting type."""
+"""Generates random queries that every engine supports and that are well typed."""
 
 from __future__ import annotations
 
@@ -190,10 +190,10 @@ class Generator:
             start = NodePattern(self._bind(label), label, self._properties(label))
         steps = []
         for _ in range(max(least, self.random.choice((0, 1, 1, 1, 2, 2)))):
-            made = self._step(label)
-            if made is None:
+            step = self._step(label)
+            if step is None:
                 break
-            edge, node, label = made
+            edge, node, label = step
             steps.append((edge, node))
             if label == "*":
                 break

@@ -1,5 +1,4 @@
-"""Random property graphs: several labels and edge types, every type of property, and whatever
-hurts."""
+"""Random property graphs with several labels and edge types, all property types and edge cases."""
 
 from __future__ import annotations
 

@@ -230,22 +230,24 @@ class Reference:
 
     def _project(self, clause: Projection, rows: list[Row]) -> list[Row]:
         if any(_has_aggregate(column.expression) for column in clause.columns):
-            made = self._grouped(clause, rows)
+            projected = self._grouped(clause, rows)
         else:
-            made = [
+            projected = [
                 {column.name: self.value(column.expression, row) for column in clause.columns}
                 for row in rows
             ]
         if clause.distinct:
-            made = list({_identity(tuple(row.values())): row for row in reversed(made)}.values())[
-                ::-1
-            ]
+            projected = list(
+                {_identity(tuple(row.values())): row for row in reversed(projected)}.values()
+            )[::-1]
         for name, descends in reversed(clause.order):
-            made.sort(key=partial(_column_key, name), reverse=descends)
+            projected.sort(key=partial(_column_key, name), reverse=descends)
         end = None if clause.limit is None else (clause.skip or 0) + clause.limit
-        made = made[clause.skip or 0 : end]
+        projected = projected[clause.skip or 0 : end]
         return [
-            row for row in made if clause.where is None or self.value(clause.where, row) is True
+            row
+            for row in projected
+            if clause.where is None or self.value(clause.where, row) is True
         ]
 
     def _grouped(self, clause: Projection, rows: list[Row]) -> list[Row]:

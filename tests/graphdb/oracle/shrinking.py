@@ -1,4 +1,4 @@
-"""A smaller query that still goes wrong: pieces are left out or made simpler as long as it does."""
+"""Shrinks a failing query: parts are removed or simplified while it still fails."""
 
 from __future__ import annotations
 
@@ -80,9 +80,9 @@ def _projection(clause: Projection) -> Iterator[Projection]:
     yield from (replace(clause, where=simpler) for simpler in _optional(clause.where))
     for i, column in enumerate(clause.columns):
         if len(clause.columns) > 1:
-            kept = clause.columns[:i] + clause.columns[i + 1 :]
+            remaining = clause.columns[:i] + clause.columns[i + 1 :]
             order = tuple(part for part in clause.order if part[0] != column.name)
-            yield replace(clause, columns=kept, order=order)
+            yield replace(clause, columns=remaining, order=order)
         for simpler in _expression(column.expression):
             columns = (*clause.columns[:i], Column(simpler, column.name), *clause.columns[i + 1 :])
             yield replace(clause, columns=columns)

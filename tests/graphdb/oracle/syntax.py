@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 Value: TypeAlias = "bool | int | float | str | dt.date | dt.datetime | list[Value] | None"
 Direction: TypeAlias = Literal["out", "in", "both"]
 Kind: TypeAlias = Literal["INT", "NARROW", "FLOAT", "STR", "BOOL", "DATE", "MOMENT"]
-"""NARROW is an integer of fewer than 64 bits, with which the engines calculate each in its own way."""
+"""NARROW is an integer of fewer than 64 bits, whose arithmetic differs between the engines."""
 
 
 @dataclass(frozen=True, slots=True)

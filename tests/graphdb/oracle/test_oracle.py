@@ -1,5 +1,4 @@
-"""Every engine against the reference, on the same cases each time; and every listed difference,
-tried."""
+"""Every engine against the reference on fixed cases, and every listed difference."""
 
 from __future__ import annotations
 

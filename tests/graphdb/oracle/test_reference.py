@@ -1,4 +1,4 @@
-"""The reference itself, where it could be wrong without anybody noticing."""
+"""Tests of the reference implementation itself."""
 
 from __future__ import annotations
 
@@ -75,11 +75,11 @@ def test_null_and_nan_equal_nothing() -> None:
 def test_in_is_null_where_a_null_could_have_been_it() -> None:
     reference = Reference(GRAPH)
     lists = ([1, None], [2, None], [2], [])
-    found = [
+    values = [
         reference.value(Binary("IN", Constant(1), Items(tuple(map(Constant, items)))), {})
         for items in lists
     ]
-    assert found == [True, None, False, False]
+    assert values == [True, None, False, False]
 
 
 def test_division_is_towards_zero_and_by_zero_an_error() -> None:

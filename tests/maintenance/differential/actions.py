@@ -12,7 +12,7 @@ from pyiceberg.manifest import DataFileContent
 from pyiceberg.transforms import BucketTransform
 from pyiceberg.types import FixedType, PrimitiveType, StructType
 
-from penstock.maintenance.actions.context import Run
+from penstock.maintenance.actions.context import ActionContext
 from penstock.maintenance.actions.model import Ended, parse
 from penstock.maintenance.engines import embedded
 from tests.maintenance.differential.history import NUMBER_ID, pick
@@ -116,9 +116,9 @@ def _rewrite(table: Table, action: RewriteData) -> Mapping[str, object]:
 
 
 def run(shared: SharedTable, asked: Mapping[str, object]) -> Outcome:
-    attempt = Run(job_id=7, attempt=uuid4().hex, now=lambda: datetime.now(UTC) + LATER)
+    attempt = ActionContext(job_id=7, attempt=uuid4().hex, now=lambda: datetime.now(UTC) + LATER)
     [action] = parse([asked])
-    return embedded.execute(shared.lake(attempt), attempt, action)
+    return embedded.execute(shared.table_access(attempt), attempt, action)
 
 
 class WrongOutcome(AssertionError):
@@ -131,7 +131,7 @@ def check_outcome(
     outcome: Outcome,
     *,
     misread: bool,
-    neighbour: bool,
+    neighbor: bool,
 ) -> None:
     """`misread` says that PyIceberg cannot read all manifests, nor can we then; `neighbour` that
     another table has its files in this one's folder, which must keep all of them."""
@@ -139,10 +139,10 @@ def check_outcome(
     fine = {Ended.COMPLETED, Ended.NOTHING_TO_DO} | (
         {Ended.PARTIAL} if "max_files" in asked else set()
     )
-    if outcome.status in fine and not (orphans and neighbour):
+    if outcome.status in fine and not (orphans and neighbor):
         return
     if outcome.status is Ended.REFUSED:
-        shared = orphans and neighbour and "The location is shared with" in outcome.message
+        shared = orphans and neighbor and "The location is shared with" in outcome.message
         if shared or _legitimate(table, asked, outcome.message, misread=misread):
             return
     if "or the summary is wrong" in outcome.message and _has_wrong_summary(table):
@@ -156,16 +156,16 @@ def _legitimate(table: Table, asked: Mapping[str, object], message: str, *, misr
     names = [field.name for field in table.schema().fields]
     nested = any(not isinstance(f.field_type, PrimitiveType) for f in table.schema().fields)
     reasons = {
-        r"The table has files of the format \S*(AVRO|ORC)": _other_format(table),
+        r"The table has \S*(AVRO|ORC)": _other_format(table),
         r"The table has a struct without fields": _has_empty_struct(table),
         r"is not a Parquet file of position deletes": _other_format(table),
         r"The table has equality deletes": _has_equality_deletes(table),
-        r"sort_order: The table has no sort order of its own": order == "table",
+        r"sort_order: The table has no sort order": order == "table",
         r"sort_order: .* is not a column": any(_ambiguous(name) for name in names),
         r"sort_order: zorder takes 2 to 6 different columns": order.startswith("zorder"),
         r"sort_order: zorder: .* is a nested column": order.startswith("zorder") and nested,
-        r"The partition field .* holds values of the type fixed": _partitioned_by_fixed(table),
-        r"PyIceberg does not know a type of": misread,
+        r"The partition field .* has the type fixed": _partitioned_by_fixed(table),
+        r"PyIceberg does not support a type in": misread,
         # Writers that fail leave files behind; with tiny tables that is soon more than half.
         r"bytes look like orphans, which is more than half": (
             asked["name"] == "remove_orphan_files"

@@ -40,7 +40,7 @@ class Case:
     """`{elsewhere}` in a value is a folder outside of the table's location."""
     pointer: bool = False
     big_text: bool = False
-    neighbour: bool = False
+    neighbor: bool = False
     """Whether a table of a nested namespace has its files in this one's folder."""
     seed: int = 0
 

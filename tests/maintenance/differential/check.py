@@ -166,8 +166,8 @@ def check(case: Case, engines: Engines, scratch: Path, tally: Tally) -> None:
         doubtful = doubtful_partitions(shared.table, inputs or ())
         deletes = any(isinstance(action, Expire | RemoveOrphans) for action in case.actions)
         seen = before.read(engines, all_by_spark=deletes)
-        neighbour = _neighbour(shared) if case.neighbour else None
-        near = _read_table(engines, neighbour)
+        neighbor = _neighbor(shared) if case.neighbor else None
+        near = _read_table(engines, neighbor)
         for action in case.actions:
             asked = request(shared.table, action)
             outcome = run(shared, asked)
@@ -177,14 +177,14 @@ def check(case: Case, engines: Engines, scratch: Path, tally: Tally) -> None:
                 asked,
                 outcome,
                 misread=inputs is None,
-                neighbour=case.neighbour,
+                neighbor=case.neighbor,
             )
         after = _State.of(shared)
         tally.results[_result(before, after)] += 1
         _check_retained(case, before, after)
         _check_untouched(before, after)
         _check_seen(seen, after.read(engines, all_by_spark=deletes), unjudged, tally)
-        _check_seen(near, _read_table(engines, neighbour), {}, tally)
+        _check_seen(near, _read_table(engines, neighbor), {}, tally)
         _check_facts(before, after)
         if inputs is not None:
             check_metadata(shared.table, before.files, doubtful)
@@ -200,7 +200,7 @@ def _brought_in(case: Case) -> bool:
     return any(isinstance(step, AddFiles) for step in case.history)
 
 
-def _neighbour(shared: SharedTable) -> str:
+def _neighbor(shared: SharedTable) -> str:
     """The metadata file of a table of a nested namespace, with its files in the other's folder."""
     schema = schema_of((Column("n", "int"), Column("text", "string")))
     shared.catalog.create_namespace(NEIGHBOUR[:2])

@@ -477,8 +477,8 @@ def _droppable(table: Table, names: list[tuple[str, NestedField]]) -> list[tuple
     """Not what the table is now partitioned or sorted by: PyIceberg drops it and then cannot load
     the table."""
     used = {NUMBER_ID, *(f.source_id for f in (*table.spec().fields, *table.sort_order().fields))}
-    held = {field.field_id: _ids_inside(field) for _, field in names}
-    return [(name, field) for name, field in names if not held[field.field_id] & used]
+    inner_ids = {field.field_id: _ids_inside(field) for _, field in names}
+    return [(name, field) for name, field in names if not inner_ids[field.field_id] & used]
 
 
 def _ids_inside(field: NestedField) -> frozenset[int]:

@@ -323,14 +323,14 @@ def _missing_folder() -> dict[str, Case]:
     }
 
 
-def _neighbours() -> dict[str, Case]:
+def _neighbors() -> dict[str, Case]:
     """Live files of a table of a nested namespace were taken for orphans of the one around it."""
     return {
         "a table of a nested namespace in the folder of another": Case(
             columns=_table("t", "string"),
             history=TWICE,
             actions=(RemoveOrphans(), ALL, Expire(), RemoveOrphans()),
-            neighbour=True,
+            neighbor=True,
         )
     }
 
@@ -440,7 +440,7 @@ KNOWN_DEFECTS: dict[str, Case] = {
     **_texts(),
     **_folders(),
     **_missing_folder(),
-    **_neighbours(),
+    **_neighbors(),
     **_large_values(),
     **_paths_added_again(),
     **_paths_added_twice(),

@@ -52,9 +52,9 @@ class Spark:
         )
         ids = self._session.sparkContext._gateway.new_array(java.int, 1)
         ids[0] = request["field"]
-        wanted = java.java.util.HashSet()
-        wanted.add(request["field"])
-        schema = iceberg.types.TypeUtil.select(table.schema(), wanted)
+        field_names = java.java.util.HashSet()
+        field_names.add(request["field"])
+        schema = iceberg.types.TypeUtil.select(table.schema(), field_names)
         row = iceberg.data.GenericRecord.create(schema)
         row.set(0, request["value"])
         change = table.newRowDelta()

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
     from pyiceberg.table.sorting import SortOrder
 
-    from penstock.maintenance.actions.context import Run
+    from penstock.maintenance.actions.context import ActionContext
     from penstock.maintenance.tables.table_access import TableAccess
     from tests.maintenance.differential.readers import Spark
 
@@ -94,7 +94,7 @@ class SharedTable:
                 self._version = newest
                 self._point_to(self._metadata_of_version(newest).as_uri())
 
-    def lake(self, run: Run) -> TableAccess:
+    def table_access(self, run: ActionContext) -> TableAccess:
         identifier = (NAMESPACE, self.name)
         if not self.pointer:
             return CatalogTableAccess(self.catalog, identifier)
@@ -111,7 +111,7 @@ class SharedTable:
             current=lambda: self.metadata_file,
             swap=swap,
             others=list,
-            run=run,
+            context=run,
         )
 
     def drop(self) -> None:

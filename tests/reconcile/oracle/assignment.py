@@ -1,5 +1,5 @@
-"""Which records of a cluster get each other, by trying everything: slow, and plainly what the
-guide says."""
+"""Reference assignment of a cluster by exhaustive search: slow, and literally what the guide
+says."""
 
 from __future__ import annotations
 

@@ -589,7 +589,8 @@ def _moment_text(chance: random.Random, deal: Deal, *, wrong: bool) -> str:
         return chance.choice(WRONG_DAYS)
     clock = chance.choice(["", "T%H:%M", " %H:%M:%S", "T%H:%M:%S.%f"])
     offset = chance.choice(["", chance.choice(OFFSETS)]) if clock else ""
-    return f"{chance.choice(['', ' '])}{deal.moment:%Y-%m-%d}{deal.moment.strftime(clock) if clock else ''}{offset}"
+    lead, time = chance.choice(["", " "]), deal.moment.strftime(clock) if clock else ""
+    return f"{lead}{deal.moment:%Y-%m-%d}{time}{offset}"
 
 
 # recipes
@@ -757,7 +758,10 @@ class _Recipe:
                 "LEFT JOIN right_src r ON {0}",
             ]
         )
-        return f"SELECT {', '.join(keys)} FROM left_src AS l {way.format(joined_on)} -- the rest is breaks"
+        return (
+            f"SELECT {', '.join(keys)}"
+            f" FROM left_src AS l {way.format(joined_on)} -- the rest is breaks"
+        )
 
     def condition_sql(self, c: dict[str, Any]) -> str:
         a, b = f"l.{_quoted(c['left'])}", f"r.{_quoted(c['right'])}"

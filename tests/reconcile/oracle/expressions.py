@@ -825,8 +825,13 @@ class Generator:
         def of(x: float, y: float) -> float:
             if operator == "/" and y == 0:
                 raise Failed
-            made = {"+": lambda: x + y, "-": lambda: x - y, "*": lambda: x * y, "/": lambda: x / y}
-            return one_zero(made[operator]())
+            operations = {
+                "+": lambda: x + y,
+                "-": lambda: x - y,
+                "*": lambda: x * y,
+                "/": lambda: x / y,
+            }
+            return one_zero(operations[operator]())
 
         may_fail = a.may_fail or b.may_fail or operator == "/"
         return Piece(sql=f"({a.sql} {operator} {b.sql})", of=strict(of, a, b), may_fail=may_fail)

@@ -1,5 +1,5 @@
-"""Any number of books, and of sheets of expressions, from a seed: `run(cases, seed)` prints what
-differs, with the seed that replays it alone."""
+"""Fuzzes generated data sets and sheets of expressions: `run(cases, seed)` prints the differences,
+with the seed that replays each alone."""
 
 from __future__ import annotations
 

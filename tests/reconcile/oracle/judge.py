@@ -1,4 +1,5 @@
-"""One book, by the matcher on every engine and by the plain one: what differs, in sentences."""
+"""Runs one data set on every engine and on the reference matcher, and yields the differences as
+text."""
 
 from __future__ import annotations
 
@@ -209,7 +210,10 @@ def _carried(book: Book, run: Evidence, uids: Mapping[str, str]) -> Iterator[str
         for name in shown:
             own = name.removeprefix(f"{side.name}_")
             if run.tables["matched"].schema.field(name).type != side.type(own):
-                yield f"{name} is a {run.tables['matched'].schema.field(name).type}, not {side.type(own)}"
+                yield (
+                    f"{name} is a {run.tables['matched'].schema.field(name).type}, "
+                    f"not {side.type(own)}"
+                )
         for row in run.tables["matched"].to_pylist():
             uid = row[f"{side.name}_{uids[side.name]}"]
             for name in shown:
@@ -273,14 +277,19 @@ def _breaks(book: Book, side: Side, answer: Answer, run: Evidence) -> Iterator[s
     }
     written = table.to_pylist()
     if sorted(row[uid] for row in written) != sorted(expected):
-        yield f"unmatched_{side.name} has {sorted(row[uid] for row in written)}, not {sorted(expected)}"
+        yield (
+            f"unmatched_{side.name} has {sorted(row[uid] for row in written)}, "
+            f"not {sorted(expected)}"
+        )
         return
     nearest = [name for name in ours[2:] if name not in ("nearest_difference", "nearest_days")]
     for row in written:
         place, why = expected[row[uid]]
         for name, source in zip(own, side.schema.names, strict=True):
             if not _is_same(row[name], side.rows[place][source]):
-                yield f"{name} of break {row[uid]} is {row[name]!r}, not {side.rows[place][source]!r}"
+                yield (
+                    f"{name} of break {row[uid]} is {row[name]!r}, not {side.rows[place][source]!r}"
+                )
         keys = tuple(row[name] for name in nearest)
         shown = (row[ours[0]], row[ours[1]], keys, row["nearest_difference"], row["nearest_days"])
         right = (why.reason, why.rule, why.nearest or (None,) * len(keys), why.difference, why.days)
@@ -294,7 +303,9 @@ def _totals(book: Book, side: Side, answer: Answer, run: Evidence) -> Iterator[s
     matched = {place for match in answer.matches for place in getattr(match, side.name)}
     counts = (totals.rows, totals.matched, totals.unmatched)
     if counts != (len(side.rows), len(matched), len(breaks)):
-        yield f"totals of {side.name} are {counts}, not {(len(side.rows), len(matched), len(breaks))}"
+        yield (
+            f"totals of {side.name} are {counts}, not {(len(side.rows), len(matched), len(breaks))}"
+        )
     if dict(totals.reasons) != dict(Counter(why.reason for why in breaks.values())):
         yield f"reasons of {side.name} are {totals.reasons}"
     nulls = sum(any(row[name] is None for name in side.key) for row in side.rows)
@@ -341,7 +352,10 @@ def _rules(answer: Answer, run: Evidence) -> Iterator[str]:
         )
         expected = (len(matches), len(left), len(right))
         if (rule["matches"], rule["left"], rule["right"]) != expected:
-            yield f"{rule['name']} made {(rule['matches'], rule['left'], rule['right'])}, not {expected}"
+            yield (
+                f"{rule['name']} made {(rule['matches'], rule['left'], rule['right'])}, "
+                f"not {expected}"
+            )
         if rule["greedy_clusters"] != answer.greedy_clusters.get(rule["name"], 0):
             yield f"{rule['name']} settled {rule['greedy_clusters']} clusters greedily"
 

@@ -1,7 +1,7 @@
-"""A recipe in plain Python: every pair is looked at, and nothing is shared with the matcher but the
-document.
+"""Reference matcher in plain Python: compares every pair, and shares only the recipe document with
+the real one.
 
-Written from docs/guides/reconcile.md. Slow, and meant to be read in one go.
+Written from docs/guides/reconcile.md. Slow, and meant to be read from top to bottom.
 """
 
 from __future__ import annotations

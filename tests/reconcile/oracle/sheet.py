@@ -1,4 +1,4 @@
-"""Generated expressions of match_sql on every engine, against what they mean in Python."""
+"""Generated match_sql expressions on every engine, compared with their evaluation in Python."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ def differences(seed: int, folder: Path, tally: Tally) -> list[str]:
             for side in ("left", "right"):
                 schema = engine.relation(f"{side}_rows", [folder / "rows.parquet"])
             engines.append(engine)
-        known = columns(schema)
+        schema_columns = columns(schema)
         for _ in range(PER_SEED):
             piece = generator.any_sort(chance.randint(1, 3))
             sql = f"SELECT id, {piece.sql} AS v FROM left_src"
-            texts = [_compiled(sql, engine, known) for engine in engines]
+            texts = [_compiled(sql, engine, schema_columns) for engine in engines]
             if any(text is None for text in texts):
                 tally.refused += 1
                 sentences += [] if texts == [None, None] else [f"refused by one engine: {sql}"]
@@ -74,9 +74,11 @@ def differences(seed: int, folder: Path, tally: Tally) -> list[str]:
     return sentences
 
 
-def _compiled(sql: str, engine: Engine, known: Any) -> str | None:
+def _compiled(sql: str, engine: Engine, schema_columns: Any) -> str | None:
     try:
-        return compiled(sql, engine.words, "UTC", {"left": known, "right": known}).sql
+        return compiled(
+            sql, engine.dialect, "UTC", {"left": schema_columns, "right": schema_columns}
+        ).sql
     except SqlRefused:
         return None
 

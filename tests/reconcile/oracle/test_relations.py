@@ -59,8 +59,8 @@ def engines(
 
 def answer(engine: Engine, sql: str) -> list[tuple[str, ...]]:
     schema = pq.read_schema(engine.scratch.parent / "rows.parquet")
-    known = columns(schema)
-    query = compiled(sql, engine.words, "UTC", {"left": known, "right": known})
+    schema_columns = columns(schema)
+    query = compiled(sql, engine.dialect, "UTC", {"left": schema_columns, "right": schema_columns})
     chosen = ", ".join(name for _, name, _ in query.columns)
     read = engine.rows(f"SELECT {chosen} FROM ({query.sql}) AS q")
     return sorted(tuple(map(plain, row)) for row in read)
@@ -157,7 +157,8 @@ def test_windows_are_the_same_on_every_engine(
         over = f"OVER (PARTITION BY b ORDER BY {key} {way})"
         sql = (
             f"SELECT id, rank() {over}, dense_rank() {over}, row_number() {over}, lag(s, 2) {over},"
-            f" lead(d) {over}, first_value(id) {over}, sum(j) {over}, count(*) {over}, max(s) OVER (PARTITION BY b)"
+            f" lead(d) {over}, first_value(id) {over}, sum(j) {over},"
+            f" count(*) {over}, max(s) OVER (PARTITION BY b)"
             " FROM left_src"
         )
         compare = comparer(key, descending=descending, nulls_first=nulls_first)

@@ -1,4 +1,4 @@
-"""What a value means to a rule, in plain Python, from docs/guides/reconcile.md alone.
+"""Reference semantics of values in rules, in plain Python, written from docs/guides/reconcile.md.
 
 Rows are dictionaries of Python values by the exact names of their columns; a `Side` knows the Arrow
 type of each.

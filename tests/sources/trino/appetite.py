@@ -19,9 +19,9 @@ from penstock.sources.trino import connect
 
 def peak_mb() -> int:
     """The high-water mark of this program; that of `getrusage` begins with the parent's size."""
-    found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
-    assert found is not None
-    return int(found[1]) // 1024
+    match = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    assert match is not None
+    return int(match[1]) // 1024
 
 
 async def main(config: dict[str, object], secrets: dict[str, str], sql: str, early: int) -> None:

@@ -140,7 +140,10 @@ class RealSubject:
                 await run(unload, sql)
 
     async def many(self, rows: int) -> str:
-        return f"SELECT *, orderkey * 2 AS twice, comment || comment AS more FROM tpch.sf1.lineitem LIMIT {rows}"
+        return (
+            "SELECT *, orderkey * 2 AS twice, comment || comment AS more"
+            f" FROM tpch.sf1.lineitem LIMIT {rows}"
+        )
 
     async def running(self) -> int:
         return sum(
@@ -154,10 +157,10 @@ class RealSubject:
         return max(str(query["queryId"]) for query in await self._get("/v1/query"))
 
     async def ended(self, query_id: str) -> str | None:
-        found = await self._get(f"/v1/query/{query_id}?pruned=true")
-        if found["state"] not in ("FINISHED", "FAILED"):
+        info = await self._get(f"/v1/query/{query_id}?pruned=true")
+        if info["state"] not in ("FINISHED", "FAILED"):
             return None
-        return str(found["errorCode"]["name"]) if found["state"] == "FAILED" else "FINISHED"
+        return str(info["errorCode"]["name"]) if info["state"] == "FAILED" else "FINISHED"
 
     async def prepare_lake(self) -> None:
         async with opened(self) as source:
@@ -196,7 +199,8 @@ def _create(name: str, table: pa.Table) -> str:
     )
     literal = rows.replace("'", "''")
     return (
-        f"CREATE TABLE {name} AS SELECT {chosen} FROM UNNEST(CAST(json_parse('{literal}') AS array(row({row_type}))))"
+        f"CREATE TABLE {name} AS SELECT {chosen}"
+        f" FROM UNNEST(CAST(json_parse('{literal}') AS array(row({row_type}))))"
         f" AS t({', '.join(columns)})"
     )
 

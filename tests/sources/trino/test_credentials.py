@@ -105,9 +105,9 @@ async def test_no_secret_is_shown_by_a_configuration_or_written_by_a_successful_
     assert "trino_query_registered" in log.getvalue()
 
 
-@pytest.mark.parametrize("kept", ["foreign", "redirected"])
+@pytest.mark.parametrize("origin", ["foreign", "redirected"])
 async def test_a_segment_in_foreign_storage_is_fetched_without_our_credentials(
-    fake_trino: TrinoFake, subject: FakeSubject, kept: str
+    fake_trino: TrinoFake, subject: FakeSubject, origin: str
 ) -> None:
     """In the storage itself, or at the coordinator that redirects to it."""
     fake_trino.engine.load("numbers", pa.table({"n": pa.array(range(4000), pa.int64())}))
@@ -117,7 +117,7 @@ async def test_a_segment_in_foreign_storage_is_fetched_without_our_credentials(
 
     async with HttpServer(storage) as server:
         elsewhere = f"http://127.0.0.1:{server.port}"
-        if kept == "foreign":
+        if origin == "foreign":
             fake_trino.storage_url = elsewhere
         else:
             fake_trino.redirect_url = elsewhere

@@ -285,7 +285,10 @@ def test_the_collector_runs_again_after_a_page() -> None:
 
 def test_the_envelope_is_parsed_without_its_rows() -> None:
     rows = '[["\\"data\\":[[1]],\\"stats\\":{"],["x"]]'
-    body = f'{{"id":"q","nextUri":"u","columns":[],"data":{rows},"stats":{{"state":"RUNNING"}},"warnings":[]}}'
+    body = (
+        f'{{"id":"q","nextUri":"u","columns":[],"data":{rows},'
+        '"stats":{"state":"RUNNING"},"warnings":[]}'
+    )
     reply = read_reply(body.encode())
     assert (reply.query_id, reply.next_uri, reply.state) == ("q", "u", "RUNNING")
     assert reply.rows == rows.encode()

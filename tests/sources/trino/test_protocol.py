@@ -258,6 +258,6 @@ async def test_the_catalog_can_be_browsed(trino_server: TrinoSubject) -> None:
 
 async def test_all_catalogs_are_browsed_when_none_is_configured(trino_server: TrinoSubject) -> None:
     async with opened(trino_server, catalog=None, schema=None) as source:
-        found = {table.catalog for table in await source.catalog.tables()}
-    assert found >= {"memory"}
-    assert "system" not in found
+        catalogs = {table.catalog for table in await source.catalog.tables()}
+    assert catalogs >= {"memory"}
+    assert "system" not in catalogs

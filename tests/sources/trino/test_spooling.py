@@ -42,8 +42,8 @@ async def test_every_encoding_gives_the_same_rows(
     fake_trino: TrinoFake, subject: FakeSubject, encoding: str
 ) -> None:
     async with opened(subject, encodings=[encoding]) as source:
-        found = await collect(source, SQL)
-    assert found["n"].to_pylist() == list(range(ROWS))
+        table = await collect(source, SQL)
+    assert table["n"].to_pylist() == list(range(ROWS))
     assert len(fake_trino.segments) == ROWS // fake_trino.page_rows
 
 
@@ -136,7 +136,7 @@ async def test_a_page_that_trino_left_out_is_an_error(
 ) -> None:
     fake_trino.forget_page = 3
     async with opened(subject) as source:
-        with pytest.raises(SourceError, match="left out rows 4000 to 6000"):
+        with pytest.raises(SourceError, match="Rows 4000 to 6000 are missing"):
             await collect(source, SQL)
 
 
@@ -165,8 +165,8 @@ def test_a_wrong_uncompressed_size_is_an_error(size: int) -> None:
 
 def test_segments_are_put_in_the_order_of_their_rows() -> None:
     later, sooner = inline(segmentSize=5, rowOffset=7), inline(segmentSize=5)
-    found = segments({"encoding": "json", "segments": [later, sooner]})
-    assert [segment.offset for segment in found] == [0, 7]
+    ordered = segments({"encoding": "json", "segments": [later, sooner]})
+    assert [segment.offset for segment in ordered] == [0, 7]
 
 
 def test_an_encoding_that_was_not_asked_for_is_refused() -> None:
@@ -187,8 +187,8 @@ async def test_a_real_spool_gives_what_the_coordinator_gives(
     ):
         batches = [batch async for batch in source.stream(chunk(sql), receipts=receipts)]
         assert pa.Table.from_batches(batches) == await collect(direct, sql)
-        kept = real_trino.spool.objects()
+        objects = real_trino.spool.objects()
         assert len(receipts) >= 2
         freed = len(receipts)
         await receipts.stored(60175)
-        assert len(kept - real_trino.spool.objects()) == freed
+        assert len(objects - real_trino.spool.objects()) == freed

@@ -162,28 +162,31 @@ async def test_types_and_values_are_exact(
     real_trino: Trino, encodings: list[str], values: list[tuple[str, pa.DataType, Any]]
 ) -> None:
     async with opened(RealSubject(real_trino), encodings=encodings) as source:
-        found = await collect(source, query(values))
-    assert found.schema.types == [kind for _, kind, _ in values]
-    for (sql, _, expected), column in zip(values, found.columns, strict=True):
+        table = await collect(source, query(values))
+    assert table.schema.types == [kind for _, kind, _ in values]
+    for (sql, _, expected), column in zip(values, table.columns, strict=True):
         value = column[0].as_py()
         assert expected is None or value == expected, sql
 
 
 async def test_nanoseconds_are_kept(real_trino: Trino) -> None:
-    sql = "SELECT TIMESTAMP '2024-02-29 23:59:59.123456789' AS n, TIMESTAMP '2024-01-01 00:00:00.123456789 UTC' AS z"
+    sql = (
+        "SELECT TIMESTAMP '2024-02-29 23:59:59.123456789' AS n,"
+        " TIMESTAMP '2024-01-01 00:00:00.123456789 UTC' AS z"
+    )
     async with opened(RealSubject(real_trino)) as source:
-        found = await collect(source, sql)
-    assert found.schema.types == [pa.timestamp("ns"), pa.timestamp("ns", "UTC")]
-    assert [column[0].value % 10**9 for column in found.columns] == [123456789, 123456789]
+        table = await collect(source, sql)
+    assert table.schema.types == [pa.timestamp("ns"), pa.timestamp("ns", "UTC")]
+    assert [column[0].value % 10**9 for column in table.columns] == [123456789, 123456789]
 
 
 async def test_a_nested_nan_and_a_null_stay_apart(real_trino: Trino) -> None:
     async with opened(RealSubject(real_trino)) as source:
-        found = await collect(source, "SELECT ARRAY[nan(), NULL, infinity()] AS a, nan() AS b")
-    [first, none, infinite] = found["a"][0].as_py()
+        table = await collect(source, "SELECT ARRAY[nan(), NULL, infinity()] AS a, nan() AS b")
+    [first, none, infinite] = table["a"][0].as_py()
     assert math.isnan(first)
     assert (none, infinite) == (None, math.inf)
-    assert math.isnan(found["b"][0].as_py())
+    assert math.isnan(table["b"][0].as_py())
 
 
 @pytest.mark.parametrize(
@@ -219,9 +222,9 @@ async def test_moments_are_put_into_utc_whatever_the_query_looks_like(real_trino
     them."""
     sql = f'SELECT {EARLIER} {ZURICH} AS "the ""hour""", 1 AS "select" -- and a remark\n;  '
     async with opened(RealSubject(real_trino)) as source:
-        found = await collect(source, sql)
-    assert found.column_names == ['the "hour"', "select"]
-    assert found['the "hour"'][0].as_py() == dt.datetime(2024, 10, 27, 0, 30, 0, 123000, UTC)
+        table = await collect(source, sql)
+    assert table.column_names == ['the "hour"', "select"]
+    assert table['the "hour"'][0].as_py() == dt.datetime(2024, 10, 27, 0, 30, 0, 123000, UTC)
 
 
 def test_a_query_without_moments_stays_as_it_is() -> None:

@@ -1,4 +1,4 @@
-"""What admins do to many things at once."""
+"""Bulk delete of mappings, snapshots and instances."""
 
 from datetime import timedelta
 from typing import Annotated
@@ -26,7 +26,7 @@ Named = Annotated[
 
 
 class Filters(Body):
-    """All that are given must fit."""
+    """All given filters must match."""
 
     name_prefix: Named | None = None
     created_by: Named | None = None
@@ -55,20 +55,20 @@ class BulkBody(Body):
             Field(
                 ge=0,
                 le=MOST,
-                description="How many you expect; needed unless it is a dry run.",
+                description="How many you expect; required unless it is a dry run.",
                 examples=[0],
             ),
         ]
         | None
     ) = None
     dry_run: Annotated[
-        StrictBool, Field(description="Only say what would be deleted.", examples=[True])
+        StrictBool, Field(description="Only report what would be deleted.", examples=[True])
     ] = False
 
     @model_validator(mode="after")
     def _is_meant(self) -> "BulkBody":
         if not self.dry_run and self.expected_count is None:
-            raise ValueError("expected_count is missing; a dry run says how many there are")
+            raise ValueError("expected_count is required; a dry run reports the count")
         return self
 
 
@@ -83,11 +83,11 @@ class Deleted(BaseModel):
 
 
 @router.delete(
-    "/resources/bulk", summary="Delete many things", responses=declare(*PUBLIC, PayloadTooLarge)
+    "/resources/bulk", summary="Delete many resources", responses=declare(*PUBLIC, PayloadTooLarge)
 )
 async def bulk_delete(body: BulkBody, operations: HasOperations, grant: Permit) -> Data[Deleted]:
-    """At most 100, by at least one filter, and exactly as many as you expect. Each goes by its own
-    rules: what something still needs stays, and is among the errors."""
+    """At most 100, by at least one filter, and exactly as many as you expect. Resources that are
+    still in use are not deleted and appear in `errors`."""
     which = body.filters.value()
     if body.dry_run or body.expected_count is None:
         return Data(
@@ -111,5 +111,5 @@ def _view(matched: list[int], done: Done, *, dry_run: bool) -> Deleted:
         deleted_count=len(done.ids),
         deleted_ids=done.ids,
         failed_ids=list(done.errors),
-        errors={str(each): error for each, error in done.errors.items()},
+        errors={str(resource_id): error for resource_id, error in done.errors.items()},
     )

@@ -1,5 +1,4 @@
-"""The platform as a whole: whether its parts answer, how many instances there are, and what they
-take."""
+"""Cluster-wide health, instance counts and resource metrics."""
 
 from datetime import datetime
 
@@ -27,7 +26,7 @@ class Component(BaseModel):
 
 class ClusterHealth(BaseModel):
     status: OverallWord = Field(
-        description="unhealthy without the database, degraded without another part."
+        description="unhealthy without the database, degraded without another component."
     )
     checked_at: datetime
     components: dict[str, Component] = Field(
@@ -66,19 +65,19 @@ class ClusterMetrics(BaseModel):
     snapshots: dict[str, int] = Field(description="By status.")
     snapshot_bytes: int
     instances: dict[str, int] = Field(description="By status.")
-    instance_memory_bytes: int = Field(description="What running ones say that they take.")
+    instance_memory_bytes: int = Field(description="As reported by running instances.")
     instance_disk_bytes: int
     export_jobs: dict[str, int] = Field(description="By status.")
-    export_queue_depth: int = Field(description="Those that wait for a worker.")
+    export_queue_depth: int = Field(description="Export jobs that wait for a worker.")
     workers: Workers
     database_bytes: int
     database_connections: dict[str, int] = Field(description="Of this control plane.")
 
 
-@router.get("/health", summary="Ask every part of the platform")
+@router.get("/health", summary="Check the health of every component")
 async def health(operations: HasOperations, _: Permit) -> Data[ClusterHealth]:
-    """The database, the storage, the launcher, the workers and each data source, all at once, five
-    seconds at most."""
+    """Checks the database, the storage, the launcher, the workers and each data source
+    concurrently, for at most five seconds."""
     answers = await operations.health.ask()
     components = {
         name: Component(status=answer.status, latency_ms=answer.latency_ms, error=answer.error)
@@ -89,32 +88,32 @@ async def health(operations: HasOperations, _: Permit) -> Data[ClusterHealth]:
     )
 
 
-@router.get("/instances", summary="Count the instances of everybody")
+@router.get("/instances", summary="Count the instances of all users")
 async def instances(
     graphs: HasGraphs, operations: HasOperations, _: Permit
 ) -> Data[ClusterInstances]:
-    """Whoever has most comes first. The limits count what has a process, or is about to."""
-    found = await operations.overview.instances()
+    """Owners with the most instances first. The limits count instances that run or are starting."""
+    totals = await operations.overview.instances()
     limits = await graphs.config.concurrency()
-    owners = sorted(found.by_owner.items(), key=lambda each: (-each[1], each[0]))
+    owners = sorted(totals.by_owner.items(), key=lambda item: (-item[1], item[0]))
     return Data(
         data=ClusterInstances(
-            total=found.total,
-            by_status=found.by_status,
+            total=totals.total,
+            by_status=totals.by_status,
             by_owner=[OwnerCount(owner_username=owner, count=count) for owner, count in owners],
             limits=Limits(
                 per_analyst=limits.per_analyst,
                 cluster_total=limits.cluster_total,
-                cluster_used=found.used,
-                cluster_available=max(0, limits.cluster_total - found.used),
+                cluster_used=totals.used,
+                cluster_available=max(0, limits.cluster_total - totals.used),
             ),
         )
     )
 
 
-@router.get("/metrics", summary="Show what everything takes")
+@router.get("/metrics", summary="Show the resource usage of the deployment")
 async def metrics(parts: ServicesDep, operations: HasOperations, _: Permit) -> Data[ClusterMetrics]:
-    """The figures of the whole deployment, from its database; /metrics has those of one process."""
+    """Figures of the whole deployment, from the database; /metrics has those of the processes."""
     use = await operations.overview.use()
     exports = await operations.overview.exports_by_status()
     workers = await parts.browser.workers(seconds=60)

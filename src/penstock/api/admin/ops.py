@@ -1,4 +1,4 @@
-"""The background loops by hand, and how everything stands, for operators."""
+"""Operator routes: trigger background loops, and show their status and the system state."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal
@@ -74,8 +74,8 @@ class State(BaseModel):
 async def trigger(
     body: TriggerBody, parts: ServicesDep, operations: HasOperations, grant: Permit
 ) -> Data[Triggered]:
-    """Once a minute for each loop, whichever control plane is asked; it begins as soon as its turn
-    is free."""
+    """At most once a minute per loop, across all control planes; the pass starts once the loop's
+    lock is free."""
     loop = _loop(parts.loops, body.job_name)
     at = await operations.board.ask(loop.name, actor=grant.username, reason=body.reason)
     loop.trigger()
@@ -86,14 +86,14 @@ async def trigger(
     )
 
 
-@router.get("/jobs/status", summary="Show the background loops")
+@router.get("/jobs/status", summary="Show the status of the background loops")
 async def status(parts: ServicesDep, operations: HasOperations, _: Permit) -> Data[JobsStatus]:
-    """The last pass of each, whichever control plane made it."""
+    """The last pass of each loop, on any control plane."""
     noted = await operations.board.views()
     return Data(data=JobsStatus(jobs=[_status(loop, noted.get(loop.name)) for loop in parts.loops]))
 
 
-@router.get("/state", summary="Show how everything stands")
+@router.get("/state", summary="Count instances, snapshots and export jobs by status")
 async def state(operations: HasOperations, _: Permit) -> Data[State]:
     instances = await operations.overview.instances()
     snapshots = await operations.overview.snapshots_by_status()
@@ -111,19 +111,20 @@ async def state(operations: HasOperations, _: Permit) -> Data[State]:
 
 
 def _loop(loops: Loops, name: str) -> Loop[Any]:
-    found = next((loop for loop in loops if loop.name == name), None)
-    if found is None:
-        known = sorted(loop.name for loop in loops)
+    match = next((loop for loop in loops if loop.name == name), None)
+    if match is None:
+        names = sorted(loop.name for loop in loops)
         raise InvalidInput(
-            "There is no background loop of this name.",
-            hint=f"Known: {', '.join(known)}.",
-            known=known,
+            "There is no background loop with this name.",
+            hint=f"Known: {', '.join(names)}.",
+            known=names,
         )
-    return found
+    return match
 
 
 def _status(loop: Loop[Any], noted: LoopView | None) -> JobStatus:
-    """What this process saw itself counts for loops that are too brisk to be noted at each pass."""
+    """Fast loops do not record each pass in the database; this process's own last pass may be
+    newer."""
     last_run = noted.last_run if noted else None
     last_status = noted.last_status if noted else None
     if loop.last_run is not None:

@@ -1,6 +1,6 @@
-"""What operators decide at run time: lifecycles, limits, maintenance, the length of exports.
+"""Runtime configuration: lifecycles, concurrency limits, read-only mode and export duration.
 
-Each change holds in every control plane as soon as it is answered, and is in the audit.
+Each change takes effect in every control plane before its response, and is audited.
 """
 
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ router = APIRouter(
 CHANGES = declare(*PUBLIC, PayloadTooLarge)
 Span = Annotated[
     str,
-    Field(max_length=100, description="An ISO 8601 duration; null is no end.", examples=["P7D"]),
+    Field(max_length=100, description="An ISO 8601 duration; null: no limit.", examples=["P7D"]),
 ]
 Analysts = Annotated[Whole, Field(ge=1, le=MOST_PER_ANALYST, examples=[10])]
 Cluster = Annotated[Whole, Field(ge=1, le=MOST_IN_CLUSTER, examples=[50])]
@@ -56,17 +56,17 @@ class Lifecycle(BaseModel):
 
 
 class RuleBody(Body):
-    """What is left out stays as it is; null clears."""
+    """Omitted fields keep their values; null clears one."""
 
     default_ttl: Span | None = None
     default_inactivity: Span | None = None
     max_ttl: Span | None = None
 
     def spans(self, kind: str) -> dict[str, timedelta | None]:
-        told = self.model_dump(exclude_unset=True)
+        fields = self.model_dump(exclude_unset=True)
         return {
             name: None if text is None else duration.parse(text, field=f"{kind}.{name}")
-            for name, text in told.items()
+            for name, text in fields.items()
         }
 
 
@@ -93,7 +93,7 @@ class Updated(BaseModel):
 class Concurrency(BaseModel):
     per_analyst: Analysts
     cluster_total: Cluster
-    updated_at: datetime | None = Field(description="Null while the default holds.")
+    updated_at: datetime | None = Field(description="Null while the default applies.")
 
 
 class ConcurrencyBody(Body):
@@ -112,7 +112,7 @@ class MaintenanceBody(Body):
     enabled: Annotated[StrictBool, Field(examples=[False])]
     message: Annotated[
         str,
-        Field(max_length=MAX_MESSAGE, pattern=r"^[^\x00]*$", description="What callers are told."),
+        Field(max_length=MAX_MESSAGE, pattern=r"^[^\x00]*$", description="Shown to callers."),
     ] = ""
 
 
@@ -124,59 +124,59 @@ class ExportBody(Body):
     max_duration_seconds: Seconds
 
 
-@router.get("/lifecycle", summary="Show how long things live")
+@router.get("/lifecycle", summary="Show the lifecycle rules")
 async def lifecycle(graphs: HasGraphs, _: Permit) -> Data[Lifecycle]:
     rules = await graphs.config.lifecycle()
     return Data(data=Lifecycle(**{kind: _rule(rule) for kind, rule in rules.items()}))
 
 
-@router.put("/lifecycle", summary="Decide how long things live", responses=CHANGES)
+@router.put("/lifecycle", summary="Set the lifecycle rules", responses=CHANGES)
 async def set_lifecycle(body: LifecycleBody, graphs: HasGraphs, grant: Permit) -> Data[Updated]:
-    """For what is made or changed from now on; what has its time already keeps it."""
+    """Applies to resources created or changed from now on; existing ones keep their expiry."""
     await graphs.config.set_lifecycle(body.changes(), actor=grant.username)
     return Data(data=Updated(updated=True))
 
 
-@router.get("/concurrency", summary="Show how many instances there may be")
+@router.get("/concurrency", summary="Show the instance limits")
 async def concurrency(graphs: HasGraphs, _: Permit) -> Data[Concurrency]:
     return Data(data=_concurrency(await graphs.config.concurrency()))
 
 
-@router.put("/concurrency", summary="Decide how many instances there may be", responses=CHANGES)
+@router.put("/concurrency", summary="Set the instance limits", responses=CHANGES)
 async def set_concurrency(
     body: ConcurrencyBody, graphs: HasGraphs, grant: Permit
 ) -> Data[Concurrency]:
-    """A lower limit ends nothing; it refuses the next one."""
+    """A lower limit stops no running instance; it only refuses new ones."""
     changed = await graphs.config.set_concurrency(
         per_analyst=body.per_analyst, cluster_total=body.cluster_total, actor=grant.username
     )
     return Data(data=_concurrency(changed))
 
 
-@router.get("/maintenance", summary="Is the platform being maintained?")
+@router.get("/maintenance", summary="Show the read-only mode")
 async def maintenance(graphs: HasGraphs, _: Permit) -> Data[Maintenance]:
     return Data(data=_maintenance(await graphs.config.maintenance()))
 
 
-@router.put("/maintenance", summary="Begin or end maintenance", responses=CHANGES)
+@router.put("/maintenance", summary="Turn the read-only mode on or off", responses=CHANGES)
 async def set_maintenance(
     body: MaintenanceBody, graphs: HasGraphs, grant: Permit
 ) -> Data[Maintenance]:
-    """While it is on, creating is answered with 503 MAINTENANCE and the message; reading goes on."""
+    """While it is on, creating resources is 503 MAINTENANCE with the message; reads still work."""
     changed = await graphs.config.set_maintenance(
         enabled=body.enabled, message=body.message, actor=grant.username
     )
     return Data(data=_maintenance(changed))
 
 
-@router.get("/export", summary="Show how long an export may take")
+@router.get("/export", summary="Show the maximum duration of exports")
 async def export(graphs: HasGraphs, _: Permit) -> Data[Export]:
     return Data(data=_export(await graphs.config.export()))
 
 
-@router.put("/export", summary="Decide how long an export may take", responses=CHANGES)
+@router.put("/export", summary="Set the maximum duration of exports", responses=CHANGES)
 async def set_export(body: ExportBody, graphs: HasGraphs, grant: Permit) -> Data[Export]:
-    """Also for those that run: one that is over it fails within seconds."""
+    """Also applies to running exports: one that exceeds it fails within seconds."""
     longest = timedelta(seconds=body.max_duration_seconds)
     return Data(data=_export(await graphs.config.set_export(longest, actor=grant.username)))
 

@@ -1,5 +1,5 @@
-"""Users and their API keys. Not enveloped: one user is a flat object, and a list is `{"data":
-[...]}`."""
+"""Users and their API keys. Without the usual envelope: one user is a flat object, and a list is
+`{"data": [...]}`."""
 
 from datetime import datetime, timedelta
 from typing import Annotated, Literal
@@ -62,7 +62,7 @@ class ShownKey(BaseModel):
     id: int = Field(examples=[1])
     username: str = Field(examples=["ann"])
     name: str = Field(examples=["notebook"])
-    prefix: str = Field(description="How the key begins.", examples=["pst_Ab12"])
+    prefix: str = Field(description="The first characters of the key.", examples=["pst_Ab12"])
     created_at: datetime
     created_by: str
     expires_at: datetime
@@ -71,7 +71,7 @@ class ShownKey(BaseModel):
 
 
 class NewKey(ShownKey):
-    key: str = Field(description="Shown once, and kept nowhere.", examples=["pst_…"])
+    key: str = Field(description="Shown once, and not stored.", examples=["pst_…"])
 
 
 class KeyList(BaseModel):
@@ -79,7 +79,7 @@ class KeyList(BaseModel):
 
 
 class Revoked(BaseModel):
-    revoked: int = Field(description="How many keys still worked.", examples=[1])
+    revoked: int = Field(description="How many keys were active.", examples=[1])
 
 
 class FirstUser(Body):
@@ -95,7 +95,7 @@ class NewUser(FirstUser):
 
 
 class ChangedUser(Body):
-    """What is left out, or null, stays as it is."""
+    """Omitted or null fields keep their values."""
 
     email: Email | None = None
     display_name: Label | None = None
@@ -124,25 +124,25 @@ async def list_users(
     query: Annotated[UserQuery, Query()], people: HasPeople, _: Permit
 ) -> UserList:
     """Newest first."""
-    found = await people.users.page(
+    page = await people.users.page(
         is_active=query.is_active, offset=query.offset, limit=query.limit
     )
-    return UserList(data=[_shown(user) for user in found])
+    return UserList(data=[_shown(user) for user in page])
 
 
 @router.post(
     "", summary="Add a user", status_code=201, responses=declare(*PUBLIC, Conflict, PayloadTooLarge)
 )
 async def add(body: NewUser, people: HasPeople, grant: Permit) -> Shown:
-    """With a role that is not above one's own."""
-    made = await people.users.add(
+    """The role must not be above the caller's."""
+    user = await people.users.add(
         body.username,
         role=Role[body.role.upper()],
         email=body.email,
         display_name=body.display_name,
         actor=grant.identity.actor,
     )
-    return _shown(made)
+    return _shown(user)
 
 
 @router.post(
@@ -155,8 +155,8 @@ async def add(body: NewUser, people: HasPeople, grant: Permit) -> Shown:
 async def bootstrap(
     body: FirstUser, request: Request, response: Response, parts: ServicesDep, people: HasPeople
 ) -> Bootstrapped:
-    """With the role ops and a first API key. For the operator token, and only while there are no
-    users."""
+    """Creates a user with the role ops and an API key. Needs the operator token, and works only
+    while there are no users."""
     await _check_may_bootstrap(request, parts)
     user, key = await people.keys.bootstrap(
         body.username, email=body.email, display_name=body.display_name
@@ -179,18 +179,18 @@ async def change(username: Username, body: ChangedUser, people: HasPeople, grant
 
 @router.delete("/{username}", summary="Deactivate a user", responses=CHANGES)
 async def deactivate(username: Username, people: HasPeople, grant: Permit) -> Shown:
-    """From the next request on nothing of theirs is let in. What they own stays; PUT is_active
-    brings them back."""
+    """All credentials of the user stop working at once. Their resources stay; PUT with `is_active`
+    reactivates the user."""
     return _shown(
         await people.users.change(username, Profile(is_active=False), actor=grant.identity.actor)
     )
 
 
-@router.put("/{username}/role", summary="Give a user another role", responses=CHANGES)
+@router.put("/{username}/role", summary="Change a user's role", responses=CHANGES)
 async def change_role(
     username: Username, body: ChangedRole, people: HasPeople, grant: Permit
 ) -> Shown:
-    """From the next request on."""
+    """Takes effect with the user's next request."""
     return _shown(
         await people.users.change_role(
             username, Role[body.role.upper()], actor=grant.identity.actor
@@ -200,12 +200,14 @@ async def change_role(
 
 @router.get("/{username}/api-keys", summary="List API keys", responses=declare(*PUBLIC, NotFound))
 async def list_keys(username: Username, people: HasPeople, grant: Permit) -> KeyList:
-    """Newest first, also those that no longer work; of each how it begins, never the key."""
+    """Newest first, including inactive ones; only the prefix of each key is shown."""
     grant.over(username)
     return KeyList(data=[ShownKey(**_key(key)) for key in await people.keys.of(username)])
 
 
-@router.post("/{username}/api-keys", summary="Make an API key", status_code=201, responses=CHANGES)
+@router.post(
+    "/{username}/api-keys", summary="Create an API key", status_code=201, responses=CHANGES
+)
 async def make_key(
     username: Username,
     response: Response,
@@ -213,15 +215,15 @@ async def make_key(
     grant: Permit,
     body: KeyBody | None = None,
 ) -> NewKey:
-    """The key is in this answer and nowhere else."""
+    """The key is returned only in this response."""
     grant.over(username)
-    wanted = body or KeyBody()
-    life = timedelta(days=wanted.expires_in_days)
-    made, key = await people.keys.create(
-        username, name=wanted.name, life=life, actor=grant.identity.actor
+    settings = body or KeyBody()
+    life = timedelta(days=settings.expires_in_days)
+    row, key = await people.keys.create(
+        username, name=settings.name, life=life, actor=grant.identity.actor
     )
     response.headers["Cache-Control"] = "no-store"
-    return NewKey(**_key(made), key=key)
+    return NewKey(**_key(row), key=key)
 
 
 @router.delete("/{username}/api-keys", summary="Revoke all API keys of a user", responses=CHANGES)
@@ -234,7 +236,7 @@ async def revoke_keys(username: Username, people: HasPeople, grant: Permit) -> R
 async def revoke_key(
     username: Username, key_id: KeyId, people: HasPeople, grant: Permit
 ) -> Revoked:
-    """From the next request on; a key that is revoked stays in the list."""
+    """Takes effect with the next request; a revoked key stays in the list."""
     grant.over(username)
     return Revoked(revoked=await people.keys.revoke(username, key_id, actor=grant.identity.actor))
 
@@ -242,7 +244,7 @@ async def revoke_key(
 async def _check_may_bootstrap(request: Request, parts: Services) -> None:
     if (await identify(request, parts)).role < Role.OPS:
         raise PermissionDenied(
-            "The first user is for the operator to add.", hint="Show the operator's token."
+            "Only the operator can create the first user.", hint="Send the operator token."
         )
 
 

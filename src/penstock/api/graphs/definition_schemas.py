@@ -18,7 +18,7 @@ from penstock.graphs.mappings.rules import KEY_TYPES, MAX_EDGES, MAX_NODES, MAX_
 from penstock.jobs.http_bodies import Body
 
 FAR_PAST = 4
-"""A definition this many times over a bound of `graphs.rules` is refused without naming its
+"""A definition that exceeds a limit of `graphs.rules` by this factor is refused without naming its
 entities."""
 LONGEST_NAME = 4096
 _NAME = {"pattern": "^[A-Za-z][A-Za-z0-9_]{0,63}$"}
@@ -72,7 +72,7 @@ Properties = Annotated[
 
 
 class NodeBody(Body):
-    """A node label, and the query that gives its key and its properties, in this order."""
+    """A node label, and the query that returns its key and properties, in this order."""
 
     label: Label
     sql: Annotated[Sql, Field(examples=["SELECT id, name FROM customers"])]
@@ -89,7 +89,7 @@ class NodeBody(Body):
 
 
 class EdgeBody(Body):
-    """An edge type between two labels, and the query that gives both keys and the properties, in
+    """An edge type between two labels, and the query that returns both keys and the properties, in
     this order."""
 
     type: EdgeType
@@ -127,17 +127,17 @@ def definitions(nodes: Iterable[NodeBody], edges: Iterable[EdgeBody]) -> definit
     )
 
 
-def shown_nodes(found: Sequence[definition.NodeDefinition]) -> list[NodeBody]:
-    return [NodeBody.model_validate(asdict(each)) for each in found]
+def shown_nodes(nodes: Sequence[definition.NodeDefinition]) -> list[NodeBody]:
+    return [NodeBody.model_validate(asdict(node)) for node in nodes]
 
 
-def shown_edges(found: Sequence[definition.EdgeDefinition]) -> list[EdgeBody]:
-    return [EdgeBody.model_validate(asdict(each)) for each in found]
+def shown_edges(edges: Sequence[definition.EdgeDefinition]) -> list[EdgeBody]:
+    return [EdgeBody.model_validate(asdict(edge)) for edge in edges]
 
 
-def shown_problems(found: Iterable[FoundProblem]) -> list[Problem]:
-    return [Problem(**asdict(each)) for each in found]
+def shown_problems(problems: Iterable[FoundProblem]) -> list[Problem]:
+    return [Problem(**asdict(problem)) for problem in problems]
 
 
 def _properties(bodies: Iterable[PropertyBody]) -> tuple[definition.Property, ...]:
-    return tuple(definition.Property(name=each.name, type=each.type) for each in bodies)
+    return tuple(definition.Property(name=prop.name, type=prop.type) for prop in bodies)

@@ -1,4 +1,4 @@
-"""The exports of all snapshots: where they stand, and their retry and cancel by hand."""
+"""Export jobs of all snapshots: list, retry and cancel."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -62,7 +62,7 @@ async def exports(
     query: Annotated[ExportQuery, Query()], request: Request, operations: HasOperations, _: Permit
 ) -> ExportPage:
     """The export jobs of all snapshots, newest first."""
-    found, total = await operations.overview.export_jobs(
+    jobs, total = await operations.overview.export_jobs(
         status=query.status,
         snapshot_id=query.snapshot_id,
         offset=query.offset,
@@ -70,19 +70,19 @@ async def exports(
         ascending=query.ascending,
     )
     meta = Meta(total=total, offset=query.offset, limit=query.limit, request_id=request_id(request))
-    return ExportPage(data=Exports(jobs=[_view(job) for job in found]), meta=meta)
+    return ExportPage(data=Exports(jobs=[_view(job) for job in jobs]), meta=meta)
 
 
 @router.post("/exports/{job_id}/retry", summary="Export again what failed", responses=CHANGES)
 async def retry(
     job_id: JobId, graphs: HasGraphs, operations: HasOperations, grant: Permit
 ) -> Data[Export]:
-    """Brings its whole snapshot on: everything of it that did not complete is exported again. The
-    answer is the new job, which stands in the place of the one that failed."""
+    """Retries its whole snapshot: all entities that did not complete are exported again. Returns
+    the new job that replaces the failed one."""
     failed = await _reached(job_id, operations, grant)
     if failed.status != "failed":
         raise InvalidState(
-            f"Export job {job_id} is {failed.status}; only one that failed is done again."
+            f"Export job {job_id} is {failed.status}; only a failed job can be retried."
         )
     await graphs.rights.check_snapshot(failed.snapshot_id, grant.username, is_admin=grant.is_admin)
     entity = (await graphs.exports.get(job_id)).order.wanted.entity
@@ -103,7 +103,7 @@ async def cancel(
     grant: Permit,
     body: CancelReason | None = None,
 ) -> Data[Export]:
-    """Ends it at once; its snapshot fails with it, and can be tried again."""
+    """Cancels it at once; its snapshot fails, and can be retried."""
     await _reached(job_id, operations, grant)
     await parts.store.cancel(job_id, actor=grant.username, reason=body.reason if body else "")
     return Data(data=_view(await operations.overview.export_job(job_id)))

@@ -1,4 +1,4 @@
-"""What each user keeps at hand; everybody sees their own only."""
+"""Favorites of each user; users see only their own."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -25,7 +25,7 @@ class Favorite(BaseModel):
 
     resource_type: ResourceKind
     resource_id: int = Field(examples=[1])
-    resource_name: str = Field(description="As it is called now.", examples=["Customers"])
+    resource_name: str = Field(description="Its current name.", examples=["Customers"])
     created_at: datetime
 
 
@@ -35,7 +35,7 @@ class FavoriteBody(Body):
 
 
 class Dropped(BaseModel):
-    deleted: bool = Field(description="False: it was no favourite.", examples=[True])
+    deleted: bool = Field(description="False: it was not a favorite.", examples=[True])
 
 
 class FavoriteQuery(Page):
@@ -48,14 +48,14 @@ async def list_favorites(
     query: Annotated[FavoriteQuery, Query()], request: Request, graphs: HasGraphs, grant: Permit
 ) -> Listing[Favorite]:
     """Newest first."""
-    found, total = await graphs.favourites.of(
+    rows, total = await graphs.favourites.of(
         grant.username,
         query.resource_type,
         offset=query.offset,
         limit=query.limit,
         ascending=query.ascending,
     )
-    return query.of([Favorite.model_validate(each) for each in found], total, request)
+    return query.of([Favorite.model_validate(row) for row in rows], total, request)
 
 
 @router.post(
@@ -65,8 +65,7 @@ async def list_favorites(
     responses=declare(*PUBLIC, NotFound, Conflict, PayloadTooLarge),
 )
 async def add(body: FavoriteBody, graphs: HasGraphs, grant: Permit) -> Data[Favorite]:
-    """Anything that can be seen can be a favourite; it stays one until it is deleted, or dropped
-    here."""
+    """Any visible resource can be a favorite, until it is deleted or removed here."""
     added = await graphs.favourites.add(grant.username, body.resource_type, body.resource_id)
     return Data(data=Favorite.model_validate(added))
 
@@ -80,7 +79,7 @@ async def drop(
     graphs: HasGraphs,
     grant: Permit,
 ) -> Data[Dropped]:
-    """Once or twice, the answer is 200."""
+    """Idempotent."""
     return Data(
         data=Dropped(
             deleted=await graphs.favourites.drop(grant.username, resource_type, resource_id)

@@ -1,5 +1,5 @@
-"""What became of a mapping, as it is shown: its versions, what differs between them, and what was
-made of them."""
+"""Response models for a mapping's history: versions, diffs, and the tree of snapshots and
+instances."""
 
 from datetime import datetime
 from typing import Any, Literal
@@ -134,63 +134,63 @@ def version_detail(version: MappingVersion) -> VersionDetail:
     )
 
 
-def diffed(found: MappingDiff) -> Diff:
+def diffed(diff: MappingDiff) -> Diff:
     return Diff(
-        mapping_id=found.mapping_id,
-        from_version=found.from_version,
-        to_version=found.to_version,
-        summary=DiffSummary(**found.summary()),
+        mapping_id=diff.mapping_id,
+        from_version=diff.from_version,
+        to_version=diff.to_version,
+        summary=DiffSummary(**diff.summary()),
         changes=DiffChanges(
-            nodes=[NodeChanged(**_changed(each)) for each in found.nodes],
-            edges=[EdgeChanged(**_changed(each)) for each in found.edges],
+            nodes=[NodeChanged(**_changed(change)) for change in diff.nodes],
+            edges=[EdgeChanged(**_changed(change)) for change in diff.edges],
         ),
     )
 
 
-def tree(found: MappingTree, *, include_instances: bool) -> Tree:
+def tree(mapping_tree: MappingTree, *, include_instances: bool) -> Tree:
     return Tree(
-        id=found.mapping.mapping_id,
-        name=found.mapping.name,
-        owner_username=found.mapping.owner_username,
-        current_version=found.mapping.current_version,
-        versions=[_version(each, include_instances) for each in found.versions],
+        id=mapping_tree.mapping.mapping_id,
+        name=mapping_tree.mapping.name,
+        owner_username=mapping_tree.mapping.owner_username,
+        current_version=mapping_tree.mapping.current_version,
+        versions=[_version(version, include_instances) for version in mapping_tree.versions],
         totals=TreeTotals(
-            version_count=len(found.versions),
-            snapshot_count=len(found.snapshots),
-            instance_count=found.instance_count,
+            version_count=len(mapping_tree.versions),
+            snapshot_count=len(mapping_tree.snapshots),
+            instance_count=mapping_tree.instance_count,
         ),
     )
 
 
-def _changed(each: EntityChange) -> dict[str, Any]:
+def _changed(change: EntityChange) -> dict[str, Any]:
     return {
-        **each.name,
-        "change_type": each.change_type,
-        "fields_changed": list(each.fields_changed),
-        "before": each.before,
-        "after": each.after,
+        **change.name,
+        "change_type": change.change_type,
+        "fields_changed": list(change.fields_changed),
+        "before": change.before,
+        "after": change.after,
     }
 
 
-def _version(each: VersionBranch, include_instances: bool) -> TreeVersion:
+def _version(branch: VersionBranch, include_instances: bool) -> TreeVersion:
     return TreeVersion(
-        version=each.version,
-        change_description=each.change_description,
-        created_at=each.created_at,
-        created_by=each.created_by,
-        snapshot_count=len(each.snapshots),
-        snapshots=[_snapshot(snapshot, include_instances) for snapshot in each.snapshots],
+        version=branch.version,
+        change_description=branch.change_description,
+        created_at=branch.created_at,
+        created_by=branch.created_by,
+        snapshot_count=len(branch.snapshots),
+        snapshots=[_snapshot(snapshot, include_instances) for snapshot in branch.snapshots],
     )
 
 
-def _snapshot(each: SnapshotBranch, include_instances: bool) -> TreeSnapshot:
-    leaves = each.instances if include_instances else ()
+def _snapshot(branch: SnapshotBranch, include_instances: bool) -> TreeSnapshot:
+    leaves = branch.instances if include_instances else ()
     return TreeSnapshot(
-        id=each.snapshot_id,
-        name=each.name,
-        status=each.status,
-        created_at=each.created_at,
-        instance_count=len(each.instances),
+        id=branch.snapshot_id,
+        name=branch.name,
+        status=branch.status,
+        created_at=branch.created_at,
+        instance_count=len(branch.instances),
         instances=[
             TreeInstance(id=leaf.instance_id, name=leaf.name, status=leaf.status) for leaf in leaves
         ],

@@ -1,4 +1,4 @@
-"""Instances as they are asked for and shown."""
+"""Request and response models of instances."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -36,13 +36,13 @@ NO_AGE = "PT0S"
 Age = Annotated[
     Span,
     Field(
-        description=f"Take a younger snapshot, if there is one; {NO_AGE}: always make a new one."
+        description=f"Reuse a snapshot up to this age, if any; {NO_AGE}: always create a new one."
     ),
 ]
 
 
 class NewInstance(Body):
-    """Of a mapping, at its current or an older version, or of one snapshot."""
+    """Creates an instance of a mapping version or of one snapshot."""
 
     name: Annotated[Title, Field(examples=["Customers on Monday"])]
     mapping_id: Annotated[Id, Field(examples=[1])] | None = None
@@ -78,7 +78,7 @@ class NewInstance(Body):
 
 
 class ChangedInstance(Body):
-    """What is left out stays as it is; a description is taken away with null."""
+    """Omitted fields keep their values; a null description clears it."""
 
     name: Title | None = None
     description: Description | None = None
@@ -89,7 +89,7 @@ class CpuBody(Body):
 
 
 class MemoryBody(Body):
-    memory_gb: Annotated[Memory, Field(description="Never less than it has.")]
+    memory_gb: Annotated[Memory, Field(description="Cannot be lowered.")]
 
 
 class EndBody(Body):
@@ -154,7 +154,7 @@ class Instance(BaseModel):
     error_code: str | None
     error_message: str | None
     failed_phase: str | None
-    stack_trace: str | None = Field(description="For its owner and for operators.")
+    stack_trace: str | None = Field(description="Only for the owner and operators.")
     created_at: datetime
     updated_at: datetime
     started_at: datetime | None
@@ -173,7 +173,7 @@ class Instance(BaseModel):
 class Ended(BaseModel):
     id: int = Field(examples=[1])
     status: Literal["terminated", "stopping"] = Field(
-        description="stopping: its process takes longer than we wait."
+        description="stopping: its process did not end in time."
     )
 
 
@@ -193,10 +193,10 @@ class Mine(BaseModel):
 
 
 class UserStatus(BaseModel):
-    """What the caller has, and may still have."""
+    """The caller's instances and remaining quota."""
 
     username: str
-    active_instances: int = Field(description="Those that count against the limits.")
+    active_instances: int = Field(description="Instances that count against the limits.")
     max_instances: int
     remaining_instances: int
     memory_gb: int
@@ -213,29 +213,29 @@ SAME = frozenset(Instance.model_fields) & frozenset(model.Instance.__slots__) - 
 }
 
 
-def shown(found: model.Instance, graphs: Graphs, grant: Grant) -> Instance:
+def shown(instance: model.Instance, graphs: Graphs, grant: Grant) -> Instance:
     parts = graphs.instances
-    sees_trace = grant.role.name == "OPS" or grant.username == found.owner_username
+    sees_trace = grant.role.name == "OPS" or grant.username == instance.owner_username
     return Instance(
-        id=found.instance_id,
-        instance_url=f"{parts.public_url}/wrapper/{found.url_slug}",
-        explorer_url=f"{parts.public_url}/explorer/{found.instance_id}",
-        pod_name=parts.steps.pod_name(found),
-        progress=progress(found),
-        stack_trace=found.stack_trace if sees_trace else None,
-        ttl=_text(found.ttl),
-        inactivity_timeout=_text(found.inactivity_timeout),
-        **{name: getattr(found, name) for name in SAME},
+        id=instance.instance_id,
+        instance_url=f"{parts.public_url}/wrapper/{instance.url_slug}",
+        explorer_url=f"{parts.public_url}/explorer/{instance.instance_id}",
+        pod_name=parts.steps.pod_name(instance),
+        progress=progress(instance),
+        stack_trace=instance.stack_trace if sees_trace else None,
+        ttl=_text(instance.ttl),
+        inactivity_timeout=_text(instance.inactivity_timeout),
+        **{name: getattr(instance, name) for name in SAME},
     )
 
 
-def progress(found: model.Instance) -> Progress:
-    """What its server said last; running means that all of it is done."""
-    told = found.progress or {}
-    steps = [Step(**step) for step in told.get("steps", ())]
-    match found.status:
+def progress(instance: model.Instance) -> Progress:
+    """The last progress that the graph server reported; a running instance is complete."""
+    report = instance.progress or {}
+    steps = [Step(**step) for step in report.get("steps", ())]
+    match instance.status:
         case model.InstanceStatus.FAILED:
-            phase, percent = "failed", told.get("progress_percent", 0)
+            phase, percent = "failed", report.get("progress_percent", 0)
         case (
             model.InstanceStatus.RUNNING
             | model.InstanceStatus.STOPPING
@@ -244,17 +244,17 @@ def progress(found: model.Instance) -> Progress:
             phase, percent = "ready", 100
             steps = [step.model_copy(update={"status": "completed"}) for step in steps]
         case _:
-            phase, percent = told.get("phase", "pod_scheduled"), told.get("progress_percent", 0)
-    waits = found.status is model.InstanceStatus.WAITING
+            phase, percent = report.get("phase", "pod_scheduled"), report.get("progress_percent", 0)
+    waits = instance.status is model.InstanceStatus.WAITING
     return Progress(
         phase=phase,
         current_step="waiting_for_snapshot"
         if waits
         else None
         if phase == "ready"
-        else told.get("current_step"),
+        else report.get("current_step"),
         progress_percent=percent,
-        error_message=found.error_message,
+        error_message=instance.error_message,
         steps=steps,
     )
 

@@ -1,4 +1,4 @@
-"""Instances: graph servers that somebody asked for."""
+"""Routes of instances: create, list, change, suspend, resume and terminate."""
 
 from typing import Annotated
 
@@ -46,24 +46,24 @@ ENDS = declare(*WRITES, InvalidStateTransition, InvalidState, ShutdownBlocked)
 
 async def _owned(graphs: Graphs, instance_id: int, grant: Grant) -> model.Instance:
     """The instance, if the caller may change it."""
-    found = await graphs.instances.store.get(instance_id)
-    grant.over(found.owner_username)
-    return found
+    instance = await graphs.instances.store.get(instance_id)
+    grant.over(instance.owner_username)
+    return instance
 
 
 @router.get("", summary="List instances", responses=declare(*PUBLIC))
 async def list_instances(
     query: Annotated[InstanceQuery, Query()], request: Request, graphs: HasGraphs, grant: Permit
 ) -> Listing[Instance]:
-    """Everybody's, newest first."""
-    found, total = await graphs.instances.store.page(
+    """All users' instances, newest first."""
+    page, total = await graphs.instances.store.page(
         query.filter(),
         offset=query.offset,
         limit=query.limit,
         sort_by=query.sort_by,
         ascending=query.ascending,
     )
-    return query.of([shown(each, graphs, grant) for each in found], total, request)
+    return query.of([shown(instance, graphs, grant) for instance in page], total, request)
 
 
 @router.post("", summary="Start an instance", status_code=201, responses=CREATES)
@@ -73,12 +73,11 @@ async def list_instances(
 async def create(
     body: NewInstance, graphs: HasGraphs, grant: Permit, use_case: UseCase = None
 ) -> Data[Instance]:
-    """It waits for its snapshot, or starts at once when that is ready; it starts by itself in the
-    moment it is."""
-    made = await graphs.instances.creation.create(
+    """Starts as soon as its snapshot is ready."""
+    instance = await graphs.instances.creation.create(
         body.wish(grant.username, use_case, is_admin=grant.is_admin)
     )
-    return Data(data=shown(made, graphs, grant))
+    return Data(data=shown(instance, graphs, grant))
 
 
 @router.get("/user/status", summary="Show what the caller has running", responses=declare(*PUBLIC))
@@ -97,7 +96,7 @@ async def user_status(graphs: HasGraphs, grant: Permit) -> Data[UserStatus]:
             memory_gb=load.user_memory,
             max_memory_gb=memory.per_user_gb,
             can_create=left > 0 and room >= model.LEAST_MEMORY,
-            instances=[Mine(**each) for each in await parts.store.of(grant.username)],
+            instances=[Mine(**row) for row in await parts.store.of(grant.username)],
         )
     )
 
@@ -112,12 +111,12 @@ async def change(
     instance_id: InstanceId, body: ChangedInstance, graphs: HasGraphs, grant: Permit
 ) -> Data[Instance]:
     await _owned(graphs, instance_id, grant)
-    told = body.model_fields_set
+    fields = body.model_fields_set
     changed = await graphs.instances.store.change(
         instance_id,
         name=body.name,
         description=body.description,
-        set_description="description" in told,
+        set_description="description" in fields,
     )
     return Data(data=shown(changed, graphs, grant))
 
@@ -133,12 +132,12 @@ async def delete(
 async def terminate(
     instance_id: InstanceId, graphs: HasGraphs, grant: Permit, body: EndBody | None = None
 ) -> Data[Ended]:
-    """An algorithm that runs refuses it (SHUTDOWN_BLOCKED), unless it is forced. Afterwards the
-    instance is gone."""
+    """Refused while an algorithm runs (SHUTDOWN_BLOCKED), unless `force` is set. Deletes the
+    instance."""
     await _owned(graphs, instance_id, grant)
-    told = body or EndBody()
+    options = body or EndBody()
     gone = await graphs.instances.steps.terminate(
-        instance_id, actor=grant.username, reason=told.reason, force=told.force
+        instance_id, actor=grant.username, reason=options.reason, force=options.force
     )
     return Data(data=Ended(id=instance_id, status="terminated" if gone else "stopping"))
 
@@ -149,7 +148,7 @@ async def terminate(
 async def lifecycle(
     instance_id: InstanceId, body: LifecycleBody, graphs: HasGraphs, grant: Permit
 ) -> Data[Instance]:
-    """A `ttl` counts from now and never shortens what was promised; null means: no end."""
+    """A `ttl` counts from now and never shortens the current expiry; null: no expiry."""
     await _owned(graphs, instance_id, grant)
     rule = (await graphs.config.lifecycle())["instance"]
     changed = await graphs.instances.store.live(instance_id, lifetime_change(rule, body.told()))
@@ -197,12 +196,12 @@ async def events(
     graphs: HasGraphs,
     _: Permit,
 ) -> Listing[EventShown]:
-    """The last thousand, newest first."""
-    found = await graphs.instances.store.events(instance_id)
+    """The last 1000 events, newest first."""
+    rows = await graphs.instances.store.events(instance_id)
     if query.ascending:
-        found.reverse()
+        rows.reverse()
     return query.cut(
-        [EventShown.model_validate(event, from_attributes=True) for event in found], request
+        [EventShown.model_validate(event, from_attributes=True) for event in rows], request
     )
 
 
@@ -210,12 +209,11 @@ async def events(
 async def suspend(
     instance_id: InstanceId, graphs: HasGraphs, grant: Permit, body: EndBody | None = None
 ) -> Data[Instance]:
-    """Its process ends and it takes no place under the limits; `resume` loads the same snapshot
-    again."""
+    """Stops its process and frees its quota; `resume` loads the same snapshot again."""
     await _owned(graphs, instance_id, grant)
-    told = body or EndBody()
+    options = body or EndBody()
     asleep = await graphs.instances.steps.suspend(
-        instance_id, actor=grant.username, reason=told.reason, force=told.force
+        instance_id, actor=grant.username, reason=options.reason, force=options.force
     )
     return Data(data=shown(asleep, graphs, grant))
 
@@ -226,7 +224,7 @@ async def suspend(
     responses=declare(*WRITES, InvalidStateTransition, InvalidState, ConcurrencyLimit, Maintenance),
 )
 async def resume(instance_id: InstanceId, graphs: HasGraphs, grant: Permit) -> Data[Instance]:
-    """One that was suspended or has failed loads its snapshot again, in a new process."""
+    """Loads the snapshot of a suspended or failed instance again, in a new process."""
     stopped = await _owned(graphs, instance_id, grant)
     await graphs.rights.check_instance(stopped, grant.username, is_admin=grant.is_admin)
     return Data(
@@ -246,7 +244,7 @@ async def of_a_mapping(
     graphs: HasGraphs,
     grant: Permit,
 ) -> Listing[Instance]:
-    """Of all its versions."""
+    """Instances of all versions of the mapping."""
     await graphs.mappings.get(mapping_id)
     return await list_instances(
         query.model_copy(update={"mapping_id": mapping_id}), request, graphs, grant

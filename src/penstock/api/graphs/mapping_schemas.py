@@ -1,4 +1,4 @@
-"""Mappings as they are sent and shown."""
+"""Request and response models of mappings."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
@@ -35,7 +35,7 @@ Reason = Annotated[
     str, Field(min_length=1, max_length=MAX_CHANGE, examples=["Added the age of customers"])
 ]
 Span = Annotated[str, Field(max_length=100, description="An ISO 8601 duration.", examples=["P7D"])]
-SourceRef = Annotated[Id, Field(description="Left out: the default source.", examples=[1])]
+SourceRef = Annotated[Id, Field(description="Default: the default source.", examples=[1])]
 
 
 class NewMapping(Body):
@@ -49,7 +49,7 @@ class NewMapping(Body):
 
 
 class ChangedMapping(Body):
-    """What is left out stays as it is. Changed definitions make a new version; identical ones do
+    """Omitted fields keep their values. Changed definitions create a new version; identical ones do
     not."""
 
     change_description: Reason
@@ -59,17 +59,17 @@ class ChangedMapping(Body):
     edge_definitions: Edges | None = None
     data_source_id: SourceRef | None = None
     expected_version: (
-        Annotated[Whole, Field(ge=1, description="The version that the change was made to.")] | None
+        Annotated[Whole, Field(ge=1, description="The version that the change is based on.")] | None
     ) = None
 
     def told(self) -> dict[str, Any]:
-        """A description can be taken away with null; a name and a source cannot."""
-        given = self.model_dump(
+        """Null clears a description; a name and a source cannot be cleared."""
+        fields = self.model_dump(
             include={"name", "description", "data_source_id"}, exclude_unset=True
         )
         return {
             name: value
-            for name, value in given.items()
+            for name, value in fields.items()
             if value is not None or name == "description"
         }
 
@@ -79,7 +79,7 @@ class CopyBody(Body):
 
 
 class LifecycleBody(Body):
-    """What is left out stays as it is; null clears."""
+    """Omitted fields keep their values; null clears one."""
 
     ttl: Span | None = None
     inactivity_timeout: Span | None = None
@@ -118,12 +118,13 @@ class MappingDetail(Mapping):
     version_created_at: datetime
     version_created_by: str
     warnings: list[Problem] = Field(
-        description="What could not be checked, as the source did not answer."
+        description="What could not be checked because the source was unreachable."
     )
 
 
 class InferBody(Body):
-    """Which tables: without names all of the schema, without a schema the only or the usual one."""
+    """Which tables: by default all of the schema; the default schema is the only or the usual
+    one."""
 
     data_source_id: SourceRef | None = None
     catalog: Annotated[Text, Field(min_length=1, examples=["warehouse"])] | None = None
@@ -143,12 +144,12 @@ class InferBody(Body):
 
 
 class Proposed(BaseModel):
-    """What can be sent to create a mapping, and what to know of it before."""
+    """A proposed mapping, ready to be sent to POST /api/mappings, with warnings."""
 
     data_source_id: int
     node_definitions: list[NodeBody]
     edge_definitions: list[EdgeBody]
-    warnings: list[Problem] = Field(description="What was guessed or left out.")
+    warnings: list[Problem] = Field(description="What was guessed or omitted.")
 
 
 class Validation(BaseModel):
@@ -166,7 +167,8 @@ class MappingQuery(Page):
     sort_by: SortKey = "created_at"
     owner: Text | None = None
     search: (
-        Annotated[Text, Field(description="Part of a name or a description, in any case.")] | None
+        Annotated[Text, Field(description="Part of a name or description, case-insensitive.")]
+        | None
     ) = None
     created_after: Moment | None = None
     created_before: Moment | None = None
@@ -207,12 +209,12 @@ def written(result: Written) -> MappingDetail:
     return detail(result.mapping, result.version, result.warnings)
 
 
-def proposed(found: Inferred) -> Proposed:
+def proposed(proposal: Inferred) -> Proposed:
     return Proposed(
-        data_source_id=found.source.data_source_id,
-        node_definitions=shown_nodes(found.definitions.nodes),
-        edge_definitions=shown_edges(found.definitions.edges),
-        warnings=shown_problems(found.notes),
+        data_source_id=proposal.source.data_source_id,
+        node_definitions=shown_nodes(proposal.definitions.nodes),
+        edge_definitions=shown_edges(proposal.definitions.edges),
+        warnings=shown_problems(proposal.notes),
     )
 
 

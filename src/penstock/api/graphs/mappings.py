@@ -1,4 +1,4 @@
-"""Mappings: what a graph is made of, in versions that never change."""
+"""Routes of mappings and their immutable versions."""
 
 from collections.abc import Iterable
 from typing import Annotated
@@ -60,7 +60,7 @@ UseCase = Annotated[
     Header(
         alias="X-Use-Case-Id",
         max_length=200,
-        description="The role under which a Trino is asked.",
+        description="The role for queries to a Trino source.",
         examples=["a"],
     ),
 ]
@@ -68,7 +68,7 @@ IfMatch = Annotated[
     str | None,
     Header(
         max_length=1000,
-        description="The ETag that was read, or a version: 409 when it is another now.",
+        description="The expected ETag or version: 409 if it has changed.",
     ),
 ]
 FOUND = declare(*PUBLIC, NotFound)
@@ -79,15 +79,15 @@ WRITES = (*PUBLIC, NotFound, PayloadTooLarge, RateLimited)
 async def list_mappings(
     query: Annotated[MappingQuery, Query()], request: Request, graphs: HasGraphs, _: Permit
 ) -> Listing[Mapping]:
-    """Everybody's, newest first."""
-    found, total = await graphs.mappings.page(
+    """All users' mappings, newest first."""
+    records, total = await graphs.mappings.page(
         query.filter(),
         offset=query.offset,
         limit=query.limit,
         sort_by=query.sort_by,
         ascending=query.ascending,
     )
-    return query.of([shown(record) for record in found], total, request)
+    return query.of([shown(record) for record in records], total, request)
 
 
 @router.post(
@@ -101,8 +101,8 @@ async def create(
     grant: Permit,
     use_case: UseCase = None,
 ) -> Data[MappingDetail]:
-    """Its queries are checked now, by the guard and at the source; each problem names its entity
-    and its column."""
+    """Checks its queries with the SQL guard and at the source; each problem names its entity and
+    column."""
     await graphs.config.refuse_in_maintenance()
     rule = (await graphs.config.lifecycle())["mapping"]
     draft = Draft(
@@ -126,7 +126,7 @@ async def validate(
     grant: Permit,
     use_case: UseCase = None,
 ) -> Data[Validation]:
-    """That they are wrong is an answer, not an error."""
+    """Invalid definitions are reported with status 200."""
     drafted = definitions(body.node_definitions, body.edge_definitions or ())
     _note(statements, grant, (*drafted.nodes, *drafted.edges))
     verdict = await graphs.authoring.judge(drafted, body.data_source_id, _author(grant, use_case))
@@ -147,7 +147,7 @@ async def validate(
 async def infer(
     body: InferBody, graphs: HasGraphs, grant: Permit, use_case: UseCase = None
 ) -> Data[Proposed]:
-    """From primary and foreign keys, and from names where none are declared. Nothing is kept."""
+    """Uses primary and foreign keys, and names where no keys are declared. Nothing is stored."""
     return Data(
         data=proposed(
             await graphs.inference.infer(
@@ -161,7 +161,7 @@ async def infer(
 async def show(
     mapping_id: MappingId, response: Response, graphs: HasGraphs, _: Permit
 ) -> Data[MappingDetail]:
-    """With its current version."""
+    """Includes its current version."""
     record = await graphs.mappings.get(mapping_id)
     version = await graphs.mappings.version(mapping_id, record.current_version)
     response.headers["ETag"] = f'"{record.etag}"'
@@ -180,23 +180,22 @@ async def change(
     use_case: UseCase = None,
     if_match: IfMatch = None,
 ) -> Data[MappingDetail]:
-    """With `expected_version` or `If-Match` a change to what somebody else has changed meanwhile is
-    refused."""
+    """With `expected_version` or `If-Match` a concurrent change by somebody else is a conflict."""
     await check_edit(mapping_resource(await graphs.mappings.get(mapping_id)), parts.people, grant)
-    wanted = Change(
+    change_request = Change(
         change_description=body.change_description,
         told=body.told(),
         nodes=None
         if body.node_definitions is None
-        else [each.value() for each in body.node_definitions],
+        else [node.value() for node in body.node_definitions],
         edges=None
         if body.edge_definitions is None
-        else [each.value() for each in body.edge_definitions],
+        else [edge.value() for edge in body.edge_definitions],
     )
-    _note(statements, grant, (*(wanted.nodes or ()), *(wanted.edges or ())))
+    _note(statements, grant, (*(change_request.nodes or ()), *(change_request.edges or ())))
     expected = Expected(version=body.expected_version, etags=_etags(if_match))
     result = await graphs.authoring.change(
-        mapping_id, wanted, _author(grant, use_case), expected=expected
+        mapping_id, change_request, _author(grant, use_case), expected=expected
     )
     return _answer(result, response)
 
@@ -207,7 +206,7 @@ async def change(
     responses=declare(*PUBLIC, NotFound, DependencyExists),
 )
 async def delete(mapping_id: MappingId, graphs: HasGraphs, grant: Permit) -> Data[Deleted]:
-    """Refused while it has snapshots, of any version. Its versions go with it."""
+    """Refused while any version has snapshots. Deletes all versions."""
     grant.over((await graphs.mappings.get(mapping_id)).owner_username)
     await graphs.mappings.drop(mapping_id, actor=grant.username)
     return Data(data=Deleted(id=mapping_id))
@@ -222,8 +221,8 @@ async def delete(mapping_id: MappingId, graphs: HasGraphs, grant: Permit) -> Dat
 async def copy(
     mapping_id: MappingId, body: CopyBody, response: Response, graphs: HasGraphs, grant: Permit
 ) -> Data[MappingDetail]:
-    """Its current version becomes version 1 of a mapping of the caller's, who must be allowed to
-    use its source."""
+    """The current version becomes version 1 of a new mapping, owned by the caller, who must be
+    allowed to use its source."""
     await graphs.config.refuse_in_maintenance()
     return _answer(await graphs.authoring.copy(mapping_id, body.name, _author(grant)), response)
 
@@ -255,10 +254,10 @@ async def versions(
 ) -> Listing[VersionListed]:
     """Newest first, without their definitions."""
     record = await graphs.mappings.get(mapping_id)
-    found = await graphs.mappings.versions(
+    page = await graphs.mappings.versions(
         mapping_id, offset=query.offset, limit=query.limit, ascending=query.ascending
     )
-    return query.of([listed(each) for each in found], record.current_version, request)
+    return query.of([listed(version) for version in page], record.current_version, request)
 
 
 @router.get(
@@ -279,7 +278,7 @@ async def show_version(
 async def compare(
     mapping_id: MappingId, version: Version, other: Version, graphs: HasGraphs, _: Permit
 ) -> Data[Diff]:
-    """What has to be done to the first to make it the second."""
+    """The changes that turn the first version into the second."""
     before = await graphs.mappings.version(mapping_id, version)
     return Data(data=diffed(diff(before, await graphs.mappings.version(mapping_id, other))))
 
@@ -297,7 +296,7 @@ async def restore(
     graphs: HasGraphs,
     grant: Permit,
 ) -> Data[MappingDetail]:
-    """Appends a version that says what the old one says; nothing is taken back."""
+    """Appends a new version with the old one's content; no version is removed."""
     await check_edit(mapping_resource(await graphs.mappings.get(mapping_id)), parts.people, grant)
     return _answer(await graphs.authoring.restore(mapping_id, version, _author(grant)), response)
 
@@ -311,12 +310,12 @@ async def show_tree(
     _: Permit,
     include_instances: bool = True,
     status: Annotated[
-        SnapshotStatus | None, Query(description="Only snapshots that are so.")
+        SnapshotStatus | None, Query(description="Only snapshots with this status.")
     ] = None,
 ) -> Data[Tree]:
     """Its versions, their snapshots, and their instances."""
-    found = await graphs.trees.grow(mapping_id, status=status)
-    return Data(data=tree(found, include_instances=include_instances))
+    branches = await graphs.trees.grow(mapping_id, status=status)
+    return Data(data=tree(branches, include_instances=include_instances))
 
 
 def _note(
@@ -336,7 +335,7 @@ def _answer(result: Written, response: Response) -> Data[MappingDetail]:
 
 
 def _etags(header: str | None) -> frozenset[str] | None:
-    """Those of an If-Match, without their quotes; a weak one counts like a strong one."""
+    """The tags of an If-Match header, unquoted; weak tags match like strong ones."""
     if header is None:
         return None
-    return frozenset(each.strip().removeprefix("W/").strip('"') for each in header.split(","))
+    return frozenset(tag.strip().removeprefix("W/").strip('"') for tag in header.split(","))

@@ -1,10 +1,10 @@
-"""`/wrapper/{slug}/…`: the one way to a graph server, for whoever the control plane has identified.
+"""The reverse proxy to graph servers, `/wrapper/{slug}/…`, for authenticated callers.
 
-Nothing that a caller says of itself passes: credentials, cookies, hop-by-hop headers and every
-`X-Penstock-*` are taken off, and what we know of the caller is put on, with the server's own token.
-A path passes as it was written, or not at all: what could mean one thing here and another there is
-refused. Bodies stream both ways, and when a caller goes away its request to the server is cut,
-which interrupts its query.
+Headers with which a caller could identify itself are removed: credentials, cookies, hop-by-hop
+headers and every `X-Penstock-*`. The authenticated identity is added, with the server's own token.
+Paths are forwarded byte for byte; ambiguous ones, which two parsers could read differently, are
+refused. Bodies stream in both directions. When a caller disconnects, the connection to the server
+is closed, which interrupts its query.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ from penstock.kit.security_headers import POLICY
 
 router = APIRouter(prefix="/wrapper", tags=["instances"])
 log = logging.get(__name__)
-NOBODY_READS = 499
+CLIENT_CLOSED_REQUEST = 499
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 Slug = Annotated[str, Path(pattern=r"^[a-z0-9-]{1,80}$")]
 
@@ -57,7 +57,7 @@ _NOT_PASSED = _HOP_BY_HOP | {
     "forwarded",
     "x-request-id",
 }
-_ORDERS_TO_BROWSERS = {
+_BROWSER_POLICY_HEADERS = {
     "cache-control",
     "clear-site-data",
     "content-security-policy",
@@ -68,7 +68,8 @@ _ORDERS_TO_BROWSERS = {
     "x-content-type-options",
 }
 _NOT_RETURNED = frozenset(
-    name.encode() for name in _HOP_BY_HOP | _ORDERS_TO_BROWSERS | {"server", "date", "x-request-id"}
+    name.encode()
+    for name in _HOP_BY_HOP | _BROWSER_POLICY_HEADERS | {"server", "date", "x-request-id"}
 )
 _OURS = (
     "x-penstock-",
@@ -80,10 +81,10 @@ _OURS = (
     "x-use-case-id",
 )
 _PATH = re.compile(rb"/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*")
-_TWO_FACED = re.compile(rb"%(2f|5c|00|25|2e)|//|/\.{1,2}(/|$)|%(?![0-9a-f]{2})", re.IGNORECASE)
+_AMBIGUOUS = re.compile(rb"%(2f|5c|00|25|2e)|//|/\.{1,2}(/|$)|%(?![0-9a-f]{2})", re.IGNORECASE)
 _INTERNAL = frozenset({b"shutdown"})
 _QUERY = b"/query"
-"""The graph server reads the statement, and logs it with the user that we name."""
+"""The graph server logs the statement, with the user of X-Penstock-User."""
 
 
 @router.api_route("/{slug}/{path:path}", methods=list(METHODS), include_in_schema=False)
@@ -92,7 +93,7 @@ async def proxy(slug: Slug, request: Request, graphs: HasGraphs, grant: Permit) 
 
 
 async def pass_on(slug: str, request: Request, graphs: Graphs, grant: Grant) -> Response:
-    """The answer of the graph server, of which the head is there."""
+    """Forward the request; returns once the graph server's response headers have arrived."""
     path = _path(request, slug)
     instance = await graphs.instances.store.by_slug(slug)
     _check_running(instance)
@@ -101,7 +102,8 @@ async def pass_on(slug: str, request: Request, graphs: Graphs, grant: Grant) -> 
         statement_log.of_app(request.app).count("cypher")
     if "upgrade" in request.headers:
         raise InvalidInput(
-            "Connections are not upgraded here; graph servers speak plain HTTP.", field="Upgrade"
+            "Connection upgrades are not supported; graph servers speak plain HTTP.",
+            field="Upgrade",
         )
     start = (
         f"{request.method} ".encode()
@@ -115,26 +117,24 @@ async def pass_on(slug: str, request: Request, graphs: Graphs, grant: Grant) -> 
         relay = Relay(graphs.instances.servers.connections(instance.handle))
         return await relay.begin(head, request)
     except ClientDisconnect:
-        return Response(status_code=NOBODY_READS)
+        return Response(status_code=CLIENT_CLOSED_REQUEST)
     except Broken as e:
         log.warning("graph_server_silent", instance_id=instance.instance_id, error=str(e))
         raise Unavailable(
-            f"The graph server of instance {instance.instance_id} does not answer."
+            f"The graph server of instance {instance.instance_id} is unreachable."
         ) from e
 
 
 def _path(request: Request, slug: str) -> bytes:
-    """As it was written on the wire, below the instance; nothing in it may be read in two ways."""
+    """The raw path below the instance; refused if it is ambiguous."""
     raw: bytes = request.scope["raw_path"]
     head = f"/wrapper/{slug}".encode()
     path = raw.removeprefix(head)
-    if path == raw or not _PATH.fullmatch(path) or _TWO_FACED.search(path):
-        raise InvalidInput(
-            "This path is not passed on: it could be read in two ways.", field="path"
-        )
+    if path == raw or not _PATH.fullmatch(path) or _AMBIGUOUS.search(path):
+        raise InvalidInput("This path is ambiguous and is not forwarded.", field="path")
     if unquote_to_bytes(path.split(b"/")[1]).lower() in _INTERNAL:
         raise PermissionDenied(
-            "A graph server is not shut down from outside.", hint="Terminate its instance."
+            "A graph server cannot be shut down through the proxy.", hint="Terminate its instance."
         )
     return path
 
@@ -161,7 +161,7 @@ def _check_running(instance: Instance) -> None:
         case _:
             raise Unavailable(
                 f"Instance {instance.instance_id} is {instance.status}.",
-                hint=f"GET /api/instances/{instance.instance_id}/progress says how far it is.",
+                hint=f"GET /api/instances/{instance.instance_id}/progress shows its progress.",
                 status=str(instance.status),
                 phase=(instance.progress or {}).get("phase"),
             )
@@ -184,10 +184,10 @@ def _passed(request: Request) -> Iterator[tuple[bytes, bytes]]:
 def _identity(
     instance: Instance, grant: Grant, request: Request, graphs: Graphs
 ) -> Iterator[tuple[bytes, bytes]]:
-    """Never without a user: a graph server takes a request that names none for the control plane's
-    own."""
+    """A graph server treats a request without a user as the control plane's own, so there is always
+    one here."""
     if not grant.username:
-        raise PermissionDenied("A caller without a name is passed to no graph server.")
+        raise PermissionDenied("Requests to a graph server need a username.")
     writes = grant.username == instance.owner_username or grant.role.name in ("ADMIN", "OPS")
     yield b"Host", b"instance"
     yield b"Authorization", graphs.instances.servers.authorization(instance.instance_id).encode()
@@ -198,7 +198,7 @@ def _identity(
 
 
 def _length(request: Request) -> Iterator[tuple[bytes, bytes]]:
-    """How the body is framed is ours to say; how long it is, the server of this side has checked."""
+    """We frame the body ourselves; our HTTP server has validated its length."""
     if "transfer-encoding" in request.headers:
         yield b"Transfer-Encoding", b"chunked"
     else:
@@ -206,10 +206,10 @@ def _length(request: Request) -> Iterator[tuple[bytes, bytes]]:
 
 
 class Relay(Response):
-    """An answer that is passed on as it comes. One that breaks off breaks off here too, and never
-    ends as if whole.
+    """A streamed response of a graph server. A truncated one is truncated here too, and never looks
+    complete.
 
-    When the caller goes away its connection to the server is cut, whatever is under way.
+    When the caller disconnects, the connection to the server is closed.
     """
 
     def __init__(self, connections: Connections) -> None:
@@ -220,7 +220,7 @@ class Relay(Response):
         self.background = None
 
     async def begin(self, head: bytes, request: Request) -> Self:
-        """Until the server's answer begins."""
+        """Sends the request and waits for the response headers."""
         self._connection = connection = await self._connections.take()
         try:
             await _send(connection, head, request)
@@ -275,7 +275,7 @@ class Relay(Response):
 
 
 async def _send(connection: Connection, head: bytes, request: Request) -> None:
-    """The request; a body that is long goes as fast as the server takes it."""
+    """Sends the request, with backpressure from the server on long bodies."""
     is_chunked = "transfer-encoding" in request.headers
     frame = _chunk if is_chunked else bytes
     has_more, piece = await _next_piece(request)

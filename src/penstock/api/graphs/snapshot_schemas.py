@@ -1,4 +1,4 @@
-"""Snapshots as they are sent and shown."""
+"""Request and response models of snapshots."""
 
 from datetime import datetime
 from typing import Annotated
@@ -22,23 +22,24 @@ class NewSnapshot(Body):
     name: Annotated[Title, Field(examples=["Monday"])]
     description: Description | None = None
     mapping_version: (
-        Annotated[Whole, Field(ge=1, le=2**31 - 1, description="Left out: the current one.")] | None
+        Annotated[Whole, Field(ge=1, le=2**31 - 1, description="Default: the current version.")]
+        | None
     ) = None
     ttl: Span | None = None
     inactivity_timeout: Span | None = None
 
 
 class ChangedSnapshot(Body):
-    """What is left out stays as it is; a description can be taken away with null."""
+    """Omitted fields keep their values; a null description clears it."""
 
     name: Annotated[Title, Field(examples=["Monday"])] | None = None
     description: Description | None = None
 
     def told(self) -> dict[str, str | None]:
-        given = self.model_dump(exclude_unset=True)
+        fields = self.model_dump(exclude_unset=True)
         return {
             name: value
-            for name, value in given.items()
+            for name, value in fields.items()
             if value is not None or name == "description"
         }
 
@@ -59,7 +60,7 @@ class Snapshot(BaseModel):
     description: str | None
     status: SnapshotStatus = Field(examples=["ready"])
     gcs_path: str | None = Field(
-        description="Where its files are; null when they were cleaned up.",
+        description="Where its files are; null after they were deleted.",
         examples=["s3://penstock/ann/1/v1/1/"],
     )
     size_bytes: int | None
@@ -105,7 +106,8 @@ class OfMappingQuery(Page):
     owner: Text | None = None
     status: SnapshotStatus | None = None
     search: (
-        Annotated[Text, Field(description="Part of a name or a description, in any case.")] | None
+        Annotated[Text, Field(description="Part of a name or description, case-insensitive.")]
+        | None
     ) = None
     created_after: Moment | None = None
     created_before: Moment | None = None
@@ -125,30 +127,30 @@ class SnapshotQuery(OfMappingQuery):
     mapping_id: Annotated[int, Field(ge=1, le=MAX_ID)] | None = None
 
 
-def shown(found: Found, tally: Tally, graphs: Graphs) -> Snapshot:
+def shown(snapshot: Found, tally: Tally, graphs: Graphs) -> Snapshot:
     alike = set(Snapshot.model_fields) & set(Found.__slots__)
     return Snapshot(
-        **{name: getattr(found, name) for name in alike - {"ttl", "inactivity_timeout"}},
-        id=found.snapshot_id,
-        gcs_path=None if found.prefix is None else graphs.path(found.prefix),
+        **{name: getattr(snapshot, name) for name in alike - {"ttl", "inactivity_timeout"}},
+        id=snapshot.snapshot_id,
+        gcs_path=None if snapshot.prefix is None else graphs.path(snapshot.prefix),
         progress=ShortProgress(
             phase=tally.phase,
             jobs_total=tally.jobs,
             jobs_completed=tally.done,
             progress_percent=tally.percent,
         ),
-        ttl=span(found.ttl),
-        inactivity_timeout=span(found.inactivity_timeout),
+        ttl=span(snapshot.ttl),
+        inactivity_timeout=span(snapshot.inactivity_timeout),
     )
 
 
-def progressed(found: SnapshotProgress) -> Progress:
+def progressed(progress: SnapshotProgress) -> Progress:
     return Progress(
-        phase=found.tally.phase,
-        jobs_total=found.tally.jobs,
-        **{f"jobs_{word}": count for word, count in found.counts.items()},
-        progress_percent=found.tally.percent,
-        jobs=[_job(job) for job in found.jobs],
+        phase=progress.tally.phase,
+        jobs_total=progress.tally.jobs,
+        **{f"jobs_{word}": count for word, count in progress.counts.items()},
+        progress_percent=progress.tally.percent,
+        jobs=[_job(job) for job in progress.jobs],
     )
 
 

@@ -1,5 +1,5 @@
-"""Snapshots: the files of a mapping version at one moment. Most people never make one; making an
-instance does."""
+"""Routes of snapshots: the exported files of a mapping version. Creating an instance creates one if
+needed."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -49,7 +49,7 @@ STEPS = declare(*PUBLIC, NotFound, InvalidStateTransition, Conflict, Draining)
 async def list_snapshots(
     query: Annotated[SnapshotQuery, Query()], request: Request, graphs: HasGraphs, _: Permit
 ) -> Listing[Snapshot]:
-    """Everybody's, newest first."""
+    """All users' snapshots, newest first."""
     return await _page(query, query.filter(query.mapping_id), request, graphs)
 
 
@@ -63,7 +63,7 @@ async def list_of_mapping(
     graphs: HasGraphs,
     _: Permit,
 ) -> Listing[Snapshot]:
-    """Of all its versions, newest first."""
+    """Snapshots of all versions, newest first."""
     await graphs.mappings.get(mapping_id)
     return await _page(query, query.filter(mapping_id), request, graphs)
 
@@ -77,10 +77,10 @@ async def list_of_mapping(
 async def create(
     body: NewSnapshot, graphs: HasGraphs, grant: Permit, use_case: UseCase = None
 ) -> Data[Snapshot]:
-    """Its exports begin at once; it is ready when the last one is done and its manifest is written."""
+    """Starts its exports; it is ready once all are done and the manifest is written."""
     await graphs.config.refuse_in_maintenance()
     rule = (await graphs.config.lifecycle())["snapshot"]
-    made = await graphs.mapped.create(
+    snapshot = await graphs.mapped.create(
         body.mapping_id,
         body.mapping_version,
         owner=grant.username,
@@ -90,7 +90,7 @@ async def create(
         starburst_role=use_case,
         is_admin=grant.is_admin,
     )
-    return await _one(made, graphs)
+    return await _one(snapshot, graphs)
 
 
 @router.get("/{snapshot_id:int}", summary="Show a snapshot", responses=FOUND)
@@ -102,7 +102,7 @@ async def show(snapshot_id: SnapshotId, graphs: HasGraphs, _: Permit) -> Data[Sn
 async def change(
     snapshot_id: SnapshotId, body: ChangedSnapshot, graphs: HasGraphs, grant: Permit
 ) -> Data[Snapshot]:
-    """Its name and its description; what is in it never changes."""
+    """Changes its name and description; its content is immutable."""
     grant.over((await graphs.snapshots.get(snapshot_id)).owner_username)
     return await _one(await graphs.snapshots.rename(snapshot_id, body.told()), graphs)
 
@@ -113,8 +113,8 @@ async def change(
     responses=declare(*PUBLIC, NotFound, DependencyExists, Conflict),
 )
 async def delete(snapshot_id: SnapshotId, graphs: HasGraphs, grant: Permit) -> Data[Deleted]:
-    """Refused while an instance needs it. One that is being made is cancelled; its files are
-    erased."""
+    """Refused while an instance needs it. A running export is cancelled, and the files are
+    deleted."""
     grant.over((await graphs.snapshots.get(snapshot_id)).owner_username)
     await graphs.removal.drop(snapshot_id, actor=grant.username)
     return Data(data=Deleted(id=snapshot_id))
@@ -136,13 +136,13 @@ async def lifecycle(
 
 @router.get("/{snapshot_id:int}/progress", summary="Show how far a snapshot is", responses=FOUND)
 async def progress(snapshot_id: SnapshotId, graphs: HasGraphs, _: Permit) -> Data[Progress]:
-    """Export by export."""
+    """The progress of each export."""
     return Data(data=progressed(await graphs.progress.of(snapshot_id)))
 
 
 @router.post("/{snapshot_id:int}/retry", summary="Try a failed snapshot again", responses=STEPS)
 async def retry(snapshot_id: SnapshotId, graphs: HasGraphs, grant: Permit) -> Data[Snapshot]:
-    """Exports again what did not complete; what did is kept."""
+    """Retries the exports that did not complete."""
     grant.over((await graphs.snapshots.get(snapshot_id)).owner_username)
     await graphs.rights.check_snapshot(snapshot_id, grant.username, is_admin=grant.is_admin)
     await graphs.exports.retry(snapshot_id)
@@ -151,7 +151,7 @@ async def retry(snapshot_id: SnapshotId, graphs: HasGraphs, grant: Permit) -> Da
 
 @router.post("/{snapshot_id:int}/cancel", summary="Cancel a snapshot", responses=STEPS)
 async def cancel(snapshot_id: SnapshotId, graphs: HasGraphs, grant: Permit) -> Data[Snapshot]:
-    """Ends its exports, whatever they are doing."""
+    """Cancels all of its exports."""
     grant.over((await graphs.snapshots.get(snapshot_id)).owner_username)
     reason = f"Cancelled by {grant.username}."
     return await _one(
@@ -159,24 +159,24 @@ async def cancel(snapshot_id: SnapshotId, graphs: HasGraphs, grant: Permit) -> D
     )
 
 
-async def _one(found: domain.Snapshot, graphs: Graphs) -> Data[Snapshot]:
-    [view] = await _views([found], graphs)
+async def _one(snapshot: domain.Snapshot, graphs: Graphs) -> Data[Snapshot]:
+    [view] = await _views([snapshot], graphs)
     return Data(data=view)
 
 
-async def _views(found: Sequence[domain.Snapshot], graphs: Graphs) -> list[Snapshot]:
-    tallies = await graphs.progress.tallies(found)
-    return [shown(each, tallies[each.snapshot_id], graphs) for each in found]
+async def _views(page: Sequence[domain.Snapshot], graphs: Graphs) -> list[Snapshot]:
+    tallies = await graphs.progress.tallies(page)
+    return [shown(snapshot, tallies[snapshot.snapshot_id], graphs) for snapshot in page]
 
 
 async def _page(
     query: OfMappingQuery, which: SnapshotFilter, request: Request, graphs: Graphs
 ) -> Listing[Snapshot]:
-    found, total = await graphs.snapshots.page(
+    page, total = await graphs.snapshots.page(
         which,
         offset=query.offset,
         limit=query.limit,
         sort_by=query.sort_by,
         ascending=query.ascending,
     )
-    return query.of(await _views(found, graphs), total, request)
+    return query.of(await _views(page, graphs), total, request)

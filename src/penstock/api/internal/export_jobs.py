@@ -1,8 +1,6 @@
-"""The internal API's export face: claim, poll and update export jobs, in the words of export
-workers.
+"""Internal API of export workers: claim, poll and update export jobs.
 
-Thin, like the kernel's own verbs beside it; every update shows its attempt_id, and one that lapsed
-changes nothing.
+Every update carries its attempt_id; an update of an expired attempt changes nothing.
 """
 
 from datetime import datetime
@@ -43,8 +41,8 @@ Message = Annotated[str, Field(max_length=8000, pattern=r"^[^\x00]*$")]
 
 
 class Source(BaseModel):
-    """Where the rows come from. Credentials are had with POST /api/internal/jobs/{id}/source, while
-    the job is held."""
+    """The data source. POST /api/internal/jobs/{id}/source returns its credentials while the worker
+    holds the job."""
 
     data_source_id: int
     type: str = Field(examples=["trino"])
@@ -63,7 +61,7 @@ class Shown(BaseModel):
     column_names: list[str]
     starburst_catalog: str | None
     starburst_role: str | None
-    gcs_path: str = Field(description="The entity's own folder; it ends with a slash.")
+    gcs_path: str = Field(description="The entity's own folder, with a trailing slash.")
     source: Source
     attempts: int
     created_at: datetime
@@ -82,9 +80,9 @@ class Shown(BaseModel):
 
 
 class Held(Shown):
-    """An export job in the hands of the caller."""
+    """An export job claimed by the caller."""
 
-    attempt_id: UUID | None = Field(description="To be shown with every update.")
+    attempt_id: UUID | None = Field(description="Required in every update.")
     lease_seconds: int
 
 
@@ -108,7 +106,7 @@ class ClaimBody(Body):
 
 
 class UpdateBody(Body):
-    """`attempt_id`, and whatever there is to say. Times of completion are the control plane's."""
+    """`attempt_id` and the fields to update. The control plane sets the completion time itself."""
 
     attempt_id: UUID
     status: (
@@ -126,38 +124,37 @@ class UpdateBody(Body):
     rows_so_far: Count | None = None
 
     def value(self) -> Change:
-        told = self.model_dump(exclude={"attempt_id", "completed_at", "starburst_query_id"})
-        return Change(**told, query_id=self.starburst_query_id)
+        fields = self.model_dump(exclude={"attempt_id", "completed_at", "starburst_query_id"})
+        return Change(**fields, query_id=self.starburst_query_id)
 
 
-@router.post(
-    "/claim", summary="Claim export jobs that nobody has begun", responses=declare(*INTERNAL)
-)
+@router.post("/claim", summary="Claim pending export jobs", responses=declare(*INTERNAL))
 async def claim(
     body: ClaimBody, request: Request, parts: ServicesDep, graphs: HasGraphs
 ) -> Data[Claimed]:
-    """Most urgent first; waits up to `wait_seconds` for the first. What a caller who left would get
-    is given back."""
+    """Most urgent first; waits up to `wait_seconds` for the first job. Jobs claimed for a caller
+    who disconnected are released."""
     async with parts.polls.line(request) as line:
-        held = await graphs.face.claim(
+        claimed = await graphs.face.claim(
             body.worker_id, body.limit, wait=body.wait_seconds, line=line
         )
-    jobs = await _handed_over(held, request, graphs)
+    jobs = await _handed_over(claimed, request, graphs)
     return Data(data=Claimed(claimed=len(jobs), jobs=jobs))
 
 
-@router.get("/pollable", summary="Take submitted jobs whose query is to be asked after")
+@router.get("/pollable", summary="Take submitted jobs whose query is due for polling")
 async def pollable(
     request: Request, graphs: HasGraphs, limit: Limit = 10, worker_id: Name = "poller"
 ) -> Data[Due]:
-    """Each is handed to one caller only, with a new attempt_id."""
-    held = await graphs.face.poll(worker_id, limit)
-    return Data(data=Due(jobs=await _handed_over(held, request, graphs)))
+    """Each job goes to one caller only, with a new attempt_id."""
+    claimed = await graphs.face.poll(worker_id, limit)
+    return Data(data=Due(jobs=await _handed_over(claimed, request, graphs)))
 
 
 @router.get("/attempts", summary="List the attempts whose files may still be needed")
 async def attempts(graphs: HasGraphs) -> Data[Attempts]:
-    """For the sweeper, which removes what no manifest names and no attempt can commit any more."""
+    """For the storage sweep, which deletes files that no manifest names and no attempt can still
+    commit."""
     return Data(data=Attempts(attempts=await graphs.exports.live_attempts(QUEUE)))
 
 
@@ -169,14 +166,15 @@ async def job(job_id: JobId, graphs: HasGraphs) -> Data[Shown]:
 @router.patch("/{job_id:int}", summary="Update an export job", responses=UPDATING)
 @router.put("/{job_id:int}", summary="Update an export job", responses=UPDATING)
 async def update(job_id: JobId, body: UpdateBody, graphs: HasGraphs) -> Data[Shown]:
-    """A submitted job, or one whose query runs on, is free for any worker until `next_poll_at`."""
+    """A submitted job, or one whose query is still running, can be polled by any worker from
+    `next_poll_at`."""
     changed = await graphs.face.update(job_id, body.attempt_id, body.value())
     return Data(data=shown(changed, graphs))
 
 
-async def _handed_over(held: list[ExportJob], request: Request, graphs: Graphs) -> list[Held]:
-    if held and await request.is_disconnected():
-        await graphs.face.give_back(held, "Its worker left before it was handed over.")
+async def _handed_over(jobs: list[ExportJob], request: Request, graphs: Graphs) -> list[Held]:
+    if jobs and await request.is_disconnected():
+        await graphs.face.give_back(jobs, "The worker disconnected before it received the job.")
         return []
     return [
         Held(
@@ -184,23 +182,23 @@ async def _handed_over(held: list[ExportJob], request: Request, graphs: Graphs) 
             attempt_id=job.attempt_id,
             lease_seconds=job.lease_seconds,
         )
-        for job in held
+        for job in jobs
     ]
 
 
 def shown(job: ExportJob, graphs: Graphs) -> Shown:
-    wanted, query = job.order.wanted, job.query
+    export, query = job.order.wanted, job.query
     return Shown(
         id=job.job_id,
         snapshot_id=job.order.snapshot_id,
-        job_type=wanted.entity.job_type,
-        entity_name=wanted.entity.name,
+        job_type=export.entity.job_type,
+        entity_name=export.entity.name,
         status=job.status,
-        mode=wanted.mode,
-        sql=wanted.sql,
-        column_names=[column.name for column in wanted.columns],
-        starburst_catalog=wanted.starburst_catalog,
-        starburst_role=wanted.starburst_role,
+        mode=export.mode,
+        sql=export.sql,
+        column_names=[column.name for column in export.columns],
+        starburst_catalog=export.starburst_catalog,
+        starburst_role=export.starburst_role,
         gcs_path=graphs.path(job.order.prefix),
         source=Source(data_source_id=job.order.data_source_id, type=job.order.source_type),
         attempts=job.attempts,

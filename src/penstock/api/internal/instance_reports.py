@@ -1,5 +1,5 @@
-"""What graph servers tell of themselves, and what they are told; a server's token reaches only its
-own instance."""
+"""Internal API of graph servers: status, metrics and progress reports, and the mapping to load. A
+server's token is valid only for its own instance."""
 
 from typing import Annotated, Any, Literal
 
@@ -34,9 +34,9 @@ Count = Annotated[int, Field(ge=0, le=2**63 - 1)]
 MAX_SAID = 1_000_000
 
 
-def _storable(said: object) -> object:
-    """A cause is never lost for a character that no text in PostgreSQL has."""
-    return said.replace("\x00", "") if isinstance(said, str) else said
+def _storable(value: object) -> object:
+    """Strips NUL, which PostgreSQL cannot store, so that no error report is lost."""
+    return value.replace("\x00", "") if isinstance(value, str) else value
 
 
 Short = Annotated[str, Field(max_length=255), BeforeValidator(_storable)]
@@ -48,10 +48,10 @@ _OLDER_PHASES = {
 }
 
 
-def _phase(told: str) -> str:
-    """Older servers say it more finely."""
-    found = _OLDER_PHASES.get(told, told)
-    if found not in (
+def _phase(phase: str) -> str:
+    """Maps the phases of older servers to the current ones."""
+    known_phase = _OLDER_PHASES.get(phase, phase)
+    if known_phase not in (
         "pod_scheduled",
         "downloading",
         "loading_schema",
@@ -59,12 +59,12 @@ def _phase(told: str) -> str:
         "ready",
         "failed",
     ):
-        raise ValueError("not a phase of loading")
-    return found
+        raise ValueError("not a loading phase")
+    return known_phase
 
 
 class Report(BaseModel):
-    """Fields that we do not know are passed over: a server may be newer than its control plane."""
+    """Unknown fields are ignored: a server may be newer than its control plane."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -118,7 +118,7 @@ class ProgressReport(Report):
 
 
 class Updated(BaseModel):
-    updated: bool = Field(description="False: it was so already, or the instance has moved on.")
+    updated: bool = Field(description="False: no change, or the instance is in a later state.")
 
 
 class ToLoad(BaseModel):
@@ -131,7 +131,7 @@ class ToLoad(BaseModel):
     owner_username: str
     wrapper_type: str
     gcs_path: str
-    prefix: str = Field(description="The same place below the root of the storage.")
+    prefix: str = Field(description="The same path, relative to the storage root.")
     manifest: str
     node_definitions: list[dict[str, Any]]
     edge_definitions: list[dict[str, Any]]
@@ -149,7 +149,7 @@ async def status(instance_id: InstanceId, body: StatusReport, graphs: HasGraphs)
                 instance_id, node_count=stats.node_count, edge_count=stats.edge_count
             )
         case "failed":
-            message = body.error_message or "The graph server says that it failed."
+            message = body.error_message or "The graph server failed without a message."
             failure = Failure(
                 code=body.error_code,
                 message=message,
@@ -201,27 +201,31 @@ async def activity(instance_id: InstanceId, graphs: HasGraphs) -> Response:
     responses=declare(NotFound, InvalidState, *INTERNAL),
 )
 async def mapping(instance_id: InstanceId, graphs: HasGraphs) -> Data[ToLoad]:
-    """Definitions without their SQL, at the snapshot's version."""
-    found = await graphs.instances.store.get(instance_id)
-    if found.snapshot_id is None or found.mapping_id is None or found.mapping_version is None:
+    """The definitions of the snapshot's version, without their SQL."""
+    instance = await graphs.instances.store.get(instance_id)
+    if (
+        instance.snapshot_id is None
+        or instance.mapping_id is None
+        or instance.mapping_version is None
+    ):
         raise InvalidState(f"Instance {instance_id} has no snapshot of a mapping.")
-    snapshot = await graphs.snapshots.get(found.snapshot_id)
+    snapshot = await graphs.snapshots.get(instance.snapshot_id)
     if snapshot.prefix is None:
-        raise InvalidState(f"The files of snapshot {snapshot.snapshot_id} are gone.")
-    version = await graphs.mappings.version(found.mapping_id, found.mapping_version)
+        raise InvalidState(f"The files of snapshot {snapshot.snapshot_id} were deleted.")
+    version = await graphs.mappings.version(instance.mapping_id, instance.mapping_version)
     return Data(
         data=ToLoad(
             instance_id=instance_id,
             snapshot_id=snapshot.snapshot_id,
-            mapping_id=found.mapping_id,
-            mapping_version=found.mapping_version,
-            owner_username=found.owner_username,
-            wrapper_type=found.wrapper_type,
+            mapping_id=instance.mapping_id,
+            mapping_version=instance.mapping_version,
+            owner_username=instance.owner_username,
+            wrapper_type=instance.wrapper_type,
             gcs_path=graphs.path(snapshot.prefix),
             prefix=snapshot.prefix,
             manifest=f"{snapshot.prefix}{manifest.NAME}",
             node_definitions=documents(version.node_definitions, sql=False),
             edge_definitions=documents(version.edge_definitions, sql=False),
-            limits={"memory_bytes": found.memory_bytes, "cpu_cores": found.cpu_cores},
+            limits={"memory_bytes": instance.memory_bytes, "cpu_cores": instance.cpu_cores},
         )
     )

@@ -1,5 +1,5 @@
-"""Maintenance jobs as workers see them: every answer and every write is for the attempt that holds
-the job."""
+"""Internal API of maintenance workers; every read and write is fenced by the attempt that holds the
+job."""
 
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -45,7 +45,7 @@ class Swap(Holding):
 
 
 class OutcomeBody(BaseModel):
-    """One shape for all engines; what is not named here is kept as it is."""
+    """One schema for all engines; other fields are stored unchanged."""
 
     model_config = {"extra": "allow"}
 
@@ -66,10 +66,10 @@ class CatalogCredentials(BaseModel):
     type: str
     uri: str | None
     shared: bool = Field(
-        description="It lives in the job store's database: ask for the pointer, and swap it, here."
+        description="It is in the job store's database: read and swap the pointer here."
     )
     properties: dict[str, str]
-    engine: dict[str, str] | None = Field(description="Of a remote engine, what reaches it.")
+    engine: dict[str, str] | None = Field(description="Connection settings of a remote engine.")
 
 
 class Held(BaseModel):
@@ -81,7 +81,7 @@ class Pointer(BaseModel):
 
 
 class Moved(BaseModel):
-    moved: bool = Field(description="False: somebody else changed the table first.")
+    moved: bool = Field(description="False: another commit changed the table first.")
 
 
 class OtherTable(BaseModel):
@@ -91,7 +91,7 @@ class OtherTable(BaseModel):
     db: str
     table: str
     metadata_location: str | None = Field(description="Of a table in the job store's database.")
-    location: str | None = Field(description="Of a table elsewhere, as it was seen last.")
+    location: str | None = Field(description="Of another catalog's table, as last seen.")
 
 
 class OtherTables(BaseModel):
@@ -136,17 +136,17 @@ async def pointer(
 ) -> Data[Pointer]:
     order = await _order(parts.store, job_id)
     async with parts.store.fenced_transaction(body.fence(job_id)) as tx:
-        found = await maintenance.desk.store.pointer(tx, order.name)
-    if found is None:
+        location = await maintenance.desk.store.pointer(tx, order.name)
+    if location is None:
         raise NoSuchTable(f"There is no table {order.name}.")
-    return Data(data=Pointer(metadata_location=found))
+    return Data(data=Pointer(metadata_location=location))
 
 
 @router.post("/{job_id:int}/swap", summary="Commit to a job's table")
 async def swap(
     job_id: JobId, body: Swap, parts: ServicesDep, maintenance: HasMaintenance
 ) -> Data[Moved]:
-    """The check of the fence and the swap are one transaction: a worker that lost its job cannot
+    """The fence check and the swap are one transaction: a worker that lost its job cannot
     commit."""
     order = await _order(parts.store, job_id)
     async with parts.store.fenced_transaction(body.fence(job_id)) as tx:
@@ -165,7 +165,7 @@ async def neighbours(
     return Data(data=OtherTables(tables=[OtherTable.model_validate(table) for table in tables]))
 
 
-@router.post("/{job_id:int}/actions", summary="Tell how an action ended")
+@router.post("/{job_id:int}/actions", summary="Report the outcome of an action")
 async def action_ended(
     job_id: JobId, body: Ending, parts: ServicesDep, maintenance: HasMaintenance
 ) -> Data[Held]:
@@ -175,12 +175,14 @@ async def action_ended(
     return Data(data=Held())
 
 
-@router.post("/{job_id:int}/ended-actions", summary="List the actions that earlier attempts ended")
+@router.post(
+    "/{job_id:int}/ended-actions", summary="List the actions that earlier attempts completed"
+)
 async def ended_actions(
     job_id: JobId, body: Holding, parts: ServicesDep, maintenance: HasMaintenance
 ) -> Data[EndedActions]:
-    """What a worker that takes over from one that died need not do again; of an action told twice,
-    the last end."""
+    """Actions that a worker taking over from a dead one can skip; of an action reported twice, the
+    last outcome."""
     async with parts.store.fenced_transaction(body.fence(job_id)):
         rows = await maintenance.desk.store.actions(job_id)
     last = {row["action"]: row["result"] for row in rows if row["attempt_id"] != body.attempt_id}

@@ -1,4 +1,4 @@
-"""Snapshots as workers see them: their export jobs, and the steps that they take."""
+"""Internal API of snapshots: their export jobs and status changes."""
 
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -62,8 +62,8 @@ class ColumnBody(Body):
 
 
 class NewExportJob(Body):
-    """One entity to be exported; with `starburst_query_id` and `next_uri`, one whose query was
-    submitted before."""
+    """An entity to export; with `starburst_query_id` and `next_uri`, its query is already
+    submitted."""
 
     job_type: JobType
     entity_name: Label
@@ -157,8 +157,8 @@ class PartialResults(Body):
 
 
 class StatusBody(Body):
-    """A step of a snapshot. Counts and progress come from its jobs and its manifest; those said
-    here are not kept."""
+    """A status change of a snapshot. Counts and progress come from its jobs and its manifest; those
+    sent here are ignored."""
 
     status: Annotated[
         Literal["creating", "ready", "failed", "cancelled"], Field(examples=["creating"])
@@ -174,7 +174,7 @@ class StatusBody(Body):
 
 
 class Updated(BaseModel):
-    updated: bool = Field(description="False: it was so already.")
+    updated: bool = Field(description="False: it already had this status.")
 
 
 @router.post(
@@ -184,14 +184,16 @@ class Updated(BaseModel):
     responses=declare(NotFound, JobsAlreadyExist, InvalidStateTransition, *INTERNAL, Draining),
 )
 async def create(snapshot_id: SnapshotId, body: NewExportJobs, graphs: HasGraphs) -> Data[Created]:
-    """One job an entity, all or none; the snapshot is `creating` from then on."""
+    """One job per entity, all or none; the snapshot is then `creating`."""
     snapshot = await graphs.snapshots.get(snapshot_id)
-    wanted = [job.value() for job in body.jobs]
-    for job, each in zip(body.jobs, wanted, strict=True):
+    submissions = [job.value() for job in body.jobs]
+    for job, submission in zip(body.jobs, submissions, strict=True):
         _check_path(
-            job, graphs.path(f"{snapshot.prefix}{each.wanted.entity.path}/"), each.wanted.entity
+            job,
+            graphs.path(f"{snapshot.prefix}{submission.wanted.entity.path}/"),
+            submission.wanted.entity,
         )
-    jobs = await graphs.exports.start(snapshot_id, wanted)
+    jobs = await graphs.exports.start(snapshot_id, submissions)
     return Data(data=Created(created=len(jobs), jobs=[shown(job, graphs) for job in jobs]))
 
 
@@ -199,12 +201,14 @@ async def create(snapshot_id: SnapshotId, body: NewExportJobs, graphs: HasGraphs
 async def listed(
     snapshot_id: SnapshotId, graphs: HasGraphs, status: Wanting | None = None
 ) -> Data[Listed]:
-    """`running` is the older word for those that are claimed or submitted."""
+    """`running` is a legacy name for claimed or submitted."""
     words = ("claimed", "submitted") if status == "running" else (status,)
-    found = await graphs.exports.of_snapshot(snapshot_id)
+    export_jobs = await graphs.exports.of_snapshot(snapshot_id)
     return Data(
         data=Listed(
-            jobs=[shown(job, graphs) for job in found if status is None or job.status in words]
+            jobs=[
+                shown(job, graphs) for job in export_jobs if status is None or job.status in words
+            ]
         )
     )
 
@@ -214,8 +218,8 @@ async def listed(
     "/{snapshot_id:int}/status", summary="Take a snapshot's next step", responses=STEPPING
 )
 async def step(snapshot_id: SnapshotId, body: StatusBody, graphs: HasGraphs) -> Data[Updated]:
-    """`failed` and `cancelled` end its jobs as well. `ready` comes of itself, with the manifest,
-    never before it."""
+    """`failed` and `cancelled` also end its jobs. A snapshot becomes `ready` by its manifest, never
+    by this request."""
     snapshot = await graphs.snapshots.get(snapshot_id)
     if snapshot.status == body.status:
         return Data(data=Updated(updated=False))
@@ -228,7 +232,7 @@ async def _step(snapshot_id: int, body: StatusBody, graphs: Graphs) -> None:
         case "creating":
             await graphs.exports.begin(snapshot_id)
         case "failed":
-            reason = body.error_message or "A worker said that it failed."
+            reason = body.error_message or "A worker reported a failure without a message."
             await graphs.exports.fail(
                 snapshot_id, actor=ACTOR, reason=reason, step=body.failed_step
             )
@@ -239,7 +243,7 @@ async def _step(snapshot_id: int, body: StatusBody, graphs: Graphs) -> None:
             snapshot.check(SnapshotStatus.READY)
             raise InvalidStateTransition(
                 f"Snapshot {snapshot_id} has no manifest yet.",
-                hint="It becomes ready when its publish job has written the manifest.",
+                hint="It becomes ready once its publish job has written the manifest.",
                 status=str(snapshot.status),
                 wanted=body.status,
             )

@@ -35,12 +35,12 @@ router = APIRouter(
 class SourceCredentialsBody(Body):
     attempt_id: UUID
     side: Literal["left", "right"] | None = Field(
-        None, description="Of a job with two sources, which one."
+        None, description="Which source, for a job with two."
     )
 
 
 class OutboundRules(BaseModel):
-    """Where the worker's connections for this job may lead."""
+    """The outbound network policy of the worker for this job."""
 
     private: bool
     allow: list[str]
@@ -67,8 +67,8 @@ async def source(
     graphs: HasGraphs,
     statements: HasStatementLog,
 ) -> Reply:
-    """Type, configuration and credentials, while the attempt holds the job; 409 STALE_ATTEMPT when
-    it does not."""
+    """Returns type, configuration and credentials while the attempt holds the job, else 409
+    STALE_ATTEMPT."""
     view = await parts.store.job(job_id)
     payload = view.payload if body.side is None else _side(view.payload, body.side)
     async with parts.store.fenced_transaction(Fence(job_id=job_id, attempt_id=body.attempt_id)):
@@ -93,7 +93,7 @@ async def source(
 
 
 def _note(statements: StatementLog, view: JobView, payload: Json, data_source_id: int) -> None:
-    """What a worker is about to run, with the user whose job it is."""
+    """Log the statement that a worker is about to run, with the job's owner."""
     facts = {"job_id": view.job_id, "kind": view.kind, "data_source_id": data_source_id}
     sql = payload.get("sql") if isinstance(payload, dict) else None
     if isinstance(sql, str):
@@ -128,8 +128,10 @@ def _side(payload: Json, side: str) -> Json:
 
 
 def _data_source(payload: Json) -> int | None:
-    """A clean-up has the payload of the job that it cleans up after inside its own."""
+    """A cleanup job's payload contains the payload of the job that it cleans up."""
     if not isinstance(payload, dict):
         return None
-    found = payload.get("data_source_id")
-    return found if isinstance(found, int) else _data_source(payload.get("payload"))
+    data_source_id = payload.get("data_source_id")
+    return (
+        data_source_id if isinstance(data_source_id, int) else _data_source(payload.get("payload"))
+    )

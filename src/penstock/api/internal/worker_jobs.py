@@ -50,7 +50,7 @@ class ClaimedJob(Fence):
     kind: str = Field(examples=["probe"])
     queue: str = Field(examples=["default"])
     payload: Any
-    state: Any = Field(description="What the attempt that parked the job left behind.")
+    state: Any = Field(description="State saved by the attempt that parked the job.")
     attempt_no: int
     max_attempts: int
     lease_seconds: int
@@ -58,7 +58,7 @@ class ClaimedJob(Fence):
     waited: float
     polls: int
     unhandled: int = Field(
-        description="Workers without a handler that put it off, one after another."
+        description="How many workers in a row postponed it for lack of a handler."
     )
     group_id: int | None
     lock_key: str | None
@@ -79,17 +79,17 @@ class Exchanged(ClaimedJobs, Verdicts):
 
 class Registered(BaseModel):
     requeued: int = Field(
-        description="Attempts of an earlier process of this name that went back to the queue."
+        description="Attempts of an earlier process with this name that were requeued."
     )
-    failed: int = Field(description="Those that had no attempt left.")
-    shared: bool = Field(description="Two live processes use this name: nothing was taken over.")
+    failed: int = Field(description="Attempts that failed because no retries were left.")
+    shared: bool = Field(description="Two live processes use this name: nothing was requeued.")
 
 
 class Renewal(BaseModel):
     lost: list[Fence]
     cancelled: list[Fence]
     superseded: bool = Field(
-        description="Another process registered this worker's name and took its attempts over."
+        description="Another process registered this worker's name and took over its attempts."
     )
 
 
@@ -124,8 +124,8 @@ async def enqueue(body: http_bodies.EnqueueBody, parts: ServicesDep) -> Reply:
     responses=declare(Conflict, *INTERNAL),
 )
 async def register(body: http_bodies.RegistrationBody, parts: ServicesDep) -> Reply:
-    """Once, before the first claim; repeated it changes nothing. What the earlier process still ran
-    is taken off it."""
+    """Call once, before the first claim; idempotent. Attempts of an earlier process with this name
+    are requeued."""
     return _data(wire.dump_registered(await parts.store.register(body.value())))
 
 
@@ -133,8 +133,7 @@ async def register(body: http_bodies.RegistrationBody, parts: ServicesDep) -> Re
     "/claim", summary="Claim jobs, waiting for the first", response_model=Data[ClaimedJobs]
 )
 async def claim(body: http_bodies.ClaimBody, request: Request, parts: ServicesDep) -> Reply:
-    """Most urgent first. A caller who leaves while waiting gets nothing, and nothing is claimed for
-    them."""
+    """Most urgent first. Nothing is claimed for a caller who disconnects while waiting."""
     async with parts.polls.line(request, worker=body.worker, session=body.session) as line:
         claimed = await parts.store.claim(
             body.worker,
@@ -151,7 +150,7 @@ async def claim(body: http_bodies.ClaimBody, request: Request, parts: ServicesDe
     "/exchange", summary="Finish and claim in one round trip", response_model=Data[Exchanged]
 )
 async def exchange(body: http_bodies.ExchangeBody, request: Request, parts: ServicesDep) -> Reply:
-    """The ends are recorded before any waiting begins."""
+    """Outcomes are recorded before the wait begins."""
     endings = [ending.value() for ending in body.endings]
     async with parts.polls.line(request, worker=body.worker, session=body.session) as line:
         done = await parts.store.exchange(
@@ -170,8 +169,8 @@ async def exchange(body: http_bodies.ExchangeBody, request: Request, parts: Serv
 
 @router.post("/finish", summary="Write the ends of attempts", response_model=Data[Verdicts])
 async def finish(body: http_bodies.FinishBody, parts: ServicesDep) -> Reply:
-    """Written once: a repetition of one's own is `repeated`, a write under a rotated fence is
-    `stale`."""
+    """An outcome is written once: the same attempt again is `repeated`, a write under a rotated
+    fence is `stale`."""
     return _data(
         {"verdicts": await parts.store.finish([ending.value() for ending in body.endings])}
     )
@@ -179,7 +178,7 @@ async def finish(body: http_bodies.FinishBody, parts: ServicesDep) -> Reply:
 
 @router.post("/renew", summary="Extend the leases of a worker", response_model=Data[Renewal])
 async def renew(body: http_bodies.HeartbeatBody, parts: ServicesDep) -> Reply:
-    """The heartbeat of a worker: it says what it holds and hears what it must let go."""
+    """A worker's heartbeat: renews its leases and returns the attempts that it must abandon."""
     return _data(wire.dump_renewal(await parts.store.renew(body.value())))
 
 
@@ -192,7 +191,8 @@ async def progress(body: http_bodies.ProgressBody, parts: ServicesDep) -> Reply:
 
 @router.post("/park", summary="Give jobs up without ending them", response_model=Data[Written])
 async def park(body: http_bodies.ParkBody, parts: ServicesDep) -> Reply:
-    """Their work goes on elsewhere; any worker may look again after `wake_in` seconds."""
+    """Their work continues on an external engine; any worker may check again after `wake_in`
+    seconds."""
     return _data(
         {"written": await parts.store.park([parking.value() for parking in body.parkings])}
     )
@@ -240,13 +240,13 @@ async def job(
 async def _handed_over(
     claimed: Sequence[Claimed], request: Request, parts: Services
 ) -> list[wire.Document]:
-    """The claims as they are sent; those of a caller who left meanwhile go back to the queue,
-    uncounted."""
+    """The claims as sent; if the caller has disconnected, they are released without counting an
+    attempt."""
     if claimed and await request.is_disconnected():
         log.info("claim_given_back", jobs=[c.job_id for c in claimed])
         await parts.store.release(
             [
-                Release(fence=c.fence, reason="Its worker left before it was handed over.")
+                Release(fence=c.fence, reason="The worker disconnected before it received the job.")
                 for c in claimed
             ]
         )

@@ -1,4 +1,4 @@
-"""Jobs, for people: look, enqueue, cancel, do again."""
+"""Public routes of jobs: list, show, enqueue, cancel and retry."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -42,7 +42,7 @@ _OF_MAINTENANCE: dict[Status, MaintenanceStatus] = {
     Status.FAILED: "failed",
     Status.CANCELLED: "cancelled",
 }
-"""A parked job's statement runs on its engine."""
+"""A parked job counts as running: its statement runs on an external engine."""
 
 
 class JobSummary(BaseModel):
@@ -60,13 +60,11 @@ class JobSummary(BaseModel):
     group_id: int | None
     lock_key: str | None
     unique_key: str | None
-    retry_of: int | None = Field(description="The job whose work this one does again.")
+    retry_of: int | None = Field(description="The job that this one retries.")
     worker: str | None
     claimed_at: datetime | None
     lease_until: datetime | None
-    wake_at: datetime | None = Field(
-        description="When a scheduled or parked job is looked at again."
-    )
+    wake_at: datetime | None = Field(description="When a scheduled or parked job is due.")
     deadline: datetime | None
     finished_at: datetime | None
     polls: int
@@ -75,7 +73,7 @@ class JobSummary(BaseModel):
 
 
 class Attempt(BaseModel):
-    """One claim of the job; `attempt_id` is the fence it had to show."""
+    """One claim of the job; `attempt_id` is its fence."""
 
     model_config = ConfigDict(from_attributes=True)
 
@@ -100,19 +98,20 @@ class JobDetail(JobSummary):
     lock: Lock | None
     attempts: list[Attempt]
     maintenance_status: MaintenanceStatus | None = Field(
-        description="Of a maintenance job, its status in the words of maintenance clients; null for other kinds."
+        description="For a maintenance job, its status in the terms of maintenance clients;"
+        " else null."
     )
 
 
 class Enqueued(BaseModel):
     id: int = Field(examples=[1])
-    created: bool = Field(description="False: it was there already, and `id` is that one's.")
+    created: bool = Field(description="False: it already existed, and `id` is the existing job.")
 
 
 class Cancelled(BaseModel):
     id: int = Field(examples=[1])
     status: Literal["cancelled"] = "cancelled"
-    newly: bool = Field(description="False: it had been cancelled before.")
+    newly: bool = Field(description="False: it was already cancelled.")
 
 
 class CancelReason(Body):
@@ -123,7 +122,7 @@ class JobQuery(Page):
     sort_by: Literal["created_at", "id"] = "created_at"
     status: Annotated[
         StatusFilter | None,
-        Field(description="`pending` is another word for queued, `completed` for succeeded."),
+        Field(description="`pending` is an alias of queued, `completed` of succeeded."),
     ] = None
     kind: Name | None = None
     queue: Name | None = None
@@ -139,7 +138,7 @@ class JobQuery(Page):
 async def list_jobs(
     query: Annotated[JobQuery, Query()], request: Request, parts: ServicesDep, _: Permit
 ) -> Reply:
-    """Newest first. A list carries no payloads and no results; one job does."""
+    """Newest first, without payloads and results."""
     page, total = await parts.browser.jobs(
         query.filter(), offset=query.offset, limit=query.limit, ascending=query.ascending
     )
@@ -155,12 +154,12 @@ async def list_jobs(
     | {
         200: {
             "model": Data[Enqueued],
-            "description": "A job with this unique key was there already.",
+            "description": "A job with this unique key already exists.",
         }
     },
 )
 async def enqueue(body: JobBody, parts: ServicesDep, grant: Permit) -> Reply:
-    """A lock that is held is 409 and names its holder; while the system drains the answer is 503."""
+    """409 with the holder if the job's lock is held; 503 while the system drains."""
     added = await parts.store.submit(body.value(), actor=grant.username)
     content = {"data": {"id": added.job_id, "created": added.created}}
     return Reply(content, status_code=201 if added.created else 200)
@@ -168,7 +167,7 @@ async def enqueue(body: JobBody, parts: ServicesDep, grant: Permit) -> Reply:
 
 @router.get("/{job_id}", summary="Show a job", responses=declare(*PUBLIC, NotFound))
 async def show(job_id: JobId, parts: ServicesDep, _: Permit) -> Data[JobDetail]:
-    """Everything that is known of it: every attempt with its fence, and its lock."""
+    """Includes every attempt with its fence, and the lock."""
     return Data(data=detail(await parts.store.job(job_id)))
 
 
@@ -180,7 +179,7 @@ async def show(job_id: JobId, parts: ServicesDep, _: Permit) -> Data[JobDetail]:
 async def cancel(
     job_id: JobId, parts: ServicesDep, grant: Permit, body: CancelReason | None = None
 ) -> Data[Cancelled]:
-    """Ends it at once and for good, whatever it is doing; its worker finds out at its next write."""
+    """Cancels it at once, in any state; a running worker learns of it at its next write."""
     reason = body.reason if body else ""
     done = await parts.store.cancel(job_id, actor=grant.username, reason=reason)
     return Data(data=Cancelled(id=done.job_id, newly=done.newly))
@@ -188,21 +187,21 @@ async def cancel(
 
 @router.post(
     "/{job_id}/retry",
-    summary="Do a job again",
+    summary="Retry a job",
     status_code=201,
     responses=declare(*PUBLIC, NotFound, InvalidState, ResourceLocked, Draining)
     | {
         200: {
             "model": Data[Enqueued],
-            "description": "It was asked for before; `id` is that job's.",
+            "description": "It was already retried; `id` is the new job.",
         }
     },
 )
 async def retry(
     job_id: JobId, response: Response, parts: ServicesDep, grant: Permit
 ) -> Data[Enqueued]:
-    """A new job with the same work, for one that failed or was cancelled: a job's end is written
-    once, for ever."""
+    """Creates a new job with the same payload for a failed or cancelled one, since a finished job
+    never changes."""
     return _enqueued(await parts.store.retry(job_id, actor=grant.username), response)
 
 

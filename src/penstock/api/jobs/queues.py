@@ -1,4 +1,4 @@
-"""Queues, workers, the tap for new jobs, and who turned what."""
+"""Routes of queues, workers, the drain switch and the audit log."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -29,10 +29,10 @@ class Queue(View):
     parked: int
     scheduled: int
     oldest_wait: float | None = Field(
-        description="Seconds that the most urgent ready job has waited."
+        description="How long the most urgent ready job has waited, in seconds."
     )
     estimated: bool = Field(
-        description="Whether a count is an estimate: the queue is too large to be counted."
+        description="Whether the count is an estimate because the queue is too large to count."
     )
 
 
@@ -87,41 +87,41 @@ class AuditQuery(Page):
 async def queues(
     query: Annotated[QueueQuery, Query()], request: Request, parts: ServicesDep, _: Permit
 ) -> Listing[Queue]:
-    """How many jobs wait, run, are parked or scheduled in each queue that is not empty."""
-    found = [Queue.model_validate(q) for q in await parts.browser.queues()]
-    return query.cut(found if query.ascending else found[::-1], request)
+    """Counts waiting, running, parked and scheduled jobs of each queue that is not empty."""
+    rows = [Queue.model_validate(q) for q in await parts.browser.queues()]
+    return query.cut(rows if query.ascending else rows[::-1], request)
 
 
 @router.get("/workers", summary="List workers", responses=declare(*PUBLIC))
 async def workers(
     query: Annotated[WorkerQuery, Query()], request: Request, parts: ServicesDep, _: Permit
 ) -> Listing[Worker]:
-    """Who was seen in the last five minutes."""
-    found = [Worker.model_validate(w) for w in await parts.browser.workers()]
-    return query.cut(found[::-1] if query.ascending else found, request)
+    """Workers seen in the last five minutes."""
+    rows = [Worker.model_validate(w) for w in await parts.browser.workers()]
+    return query.cut(rows[::-1] if query.ascending else rows, request)
 
 
 @router.get("/drain", summary="Is the system draining?", responses=declare(*PUBLIC))
 async def drain(parts: ServicesDep, _: Permit) -> Data[Drain]:
-    """While it is, no new jobs are taken; what is queued and what runs goes on."""
+    """While draining, no new jobs are accepted; queued and running jobs continue."""
     return Data(data=Drain.model_validate(dict(await parts.store.control())))
 
 
 @router.put(
-    "/drain", summary="Stop or resume taking jobs", responses=declare(*PUBLIC, PayloadTooLarge)
+    "/drain", summary="Stop or resume accepting jobs", responses=declare(*PUBLIC, PayloadTooLarge)
 )
 async def set_drain(body: DrainBody, parts: ServicesDep, grant: Permit) -> Data[Drain]:
-    """For every control plane of the deployment at once."""
+    """Applies to every control plane of the deployment at once."""
     control = await parts.store.drain(body.draining, actor=grant.username, reason=body.reason)
     return Data(data=Drain.model_validate(dict(control)))
 
 
-@router.get("/audit", summary="List changes made by hand", responses=declare(*PUBLIC))
+@router.get("/audit", summary="List the audit log", responses=declare(*PUBLIC))
 async def audit(
     query: Annotated[AuditQuery, Query()], request: Request, parts: ServicesDep, _: Permit
 ) -> Listing[AuditEntry]:
-    """Newest first: who did what to what, and when."""
-    found, total = await parts.browser.audit(
+    """Newest first: actor, action, subject and time."""
+    entries, total = await parts.browser.audit(
         query.subject, offset=query.offset, limit=query.limit, ascending=query.ascending
     )
-    return query.of([AuditEntry.model_validate(e) for e in found], total, request)
+    return query.of([AuditEntry.model_validate(e) for e in entries], total, request)

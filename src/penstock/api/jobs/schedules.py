@@ -1,4 +1,4 @@
-"""Schedules: jobs that are made by the clock."""
+"""Routes of schedules, which enqueue jobs by a cron expression."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -29,7 +29,7 @@ class Schedule(BaseModel):
     next_at: datetime | None
     last_at: datetime | None
     last_job: int | None
-    job: dict[str, Any] = Field(description="What is set of the job; the rest is its kind's.")
+    job: dict[str, Any] = Field(description="The job's fields; the rest are its kind's defaults.")
 
 
 class ScheduleBody(Body):
@@ -54,9 +54,9 @@ class Dropped(BaseModel):
 async def list_schedules(
     query: Annotated[ScheduleQuery, Query()], request: Request, parts: ServicesDep, _: Permit
 ) -> Listing[Schedule]:
-    """With the time of the next tick, and the last job that was made."""
-    found = [_schedule(s) for s in await parts.schedules.all()]
-    return query.cut(found if query.ascending else found[::-1], request)
+    """Includes the time of the next tick and the last job."""
+    rows = [_schedule(s) for s in await parts.schedules.all()]
+    return query.cut(rows if query.ascending else rows[::-1], request)
 
 
 @router.get("/{name}", summary="Show a schedule", responses=declare(*PUBLIC, NotFound))
@@ -70,17 +70,17 @@ async def show(name: ScheduleName, parts: ServicesDep, _: Permit) -> Data[Schedu
 async def put(
     name: ScheduleName, body: ScheduleBody, parts: ServicesDep, grant: Permit
 ) -> Data[Schedule]:
-    """Its next tick counts from now. Each tick makes at most one job; ticks that were missed make
-    one together."""
-    wanted = scheduler.Schedule(
+    """Its next tick counts from now. Each tick enqueues at most one job; missed ticks enqueue one
+    together."""
+    schedule = scheduler.Schedule(
         name=name, cron=body.cron, zone=body.zone, enabled=body.enabled, spec=body.job.value()
     )
-    return Data(data=_schedule(await parts.schedules.put(wanted, actor=grant.username)))
+    return Data(data=_schedule(await parts.schedules.put(schedule, actor=grant.username)))
 
 
 @router.delete("/{name}", summary="Drop a schedule", responses=declare(*PUBLIC, NotFound))
 async def drop(name: ScheduleName, parts: ServicesDep, grant: Permit) -> Data[Dropped]:
-    """Jobs that it made stay."""
+    """Keeps the jobs that it enqueued."""
     await parts.schedules.drop(name, actor=grant.username)
     return Data(data=Dropped(name=name))
 

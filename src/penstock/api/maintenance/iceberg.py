@@ -1,5 +1,4 @@
-"""Our catalogs for other engines, in Iceberg's REST protocol. Answers and errors are in that
-protocol's shape."""
+"""The Iceberg REST catalog API, for other engines. Responses and errors follow that protocol."""
 
 import asyncio
 from collections.abc import Callable
@@ -21,7 +20,7 @@ PROTOCOL = {
     406: "UnsupportedOperationException",
     500: "CommitStateUnknownException",
 }
-"""Statuses that only this protocol has, and by which names engines know them."""
+"""Statuses specific to this protocol, and their exception names."""
 router = APIRouter(
     prefix="/api/iceberg/{catalog}/v1",
     route_class=PayloadRoute,
@@ -34,7 +33,7 @@ Namespace = Annotated[str, Path(examples=["shop"])]
 Table = Annotated[str, Path(examples=["orders"])]
 
 
-@router.get("/config", summary="Show how to use a catalog")
+@router.get("/config", summary="Show a catalog's configuration")
 async def config(catalog: Catalog, maintenance: HasMaintenance, _: Permit) -> Response:
     return await _answer(maintenance, catalog, lambda _: {"defaults": {}, "overrides": {}})
 

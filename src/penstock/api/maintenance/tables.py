@@ -1,4 +1,4 @@
-"""Tables and their maintenance. The same routes answer under `/tables` and under `/api/tables`."""
+"""Routes of Iceberg tables and their maintenance, under both `/tables` and `/api/tables`."""
 
 from dataclasses import asdict
 from datetime import datetime
@@ -29,9 +29,7 @@ from penstock.maintenance.tables.tier import Tier
 IDENTIFIER = r"^[A-Za-z0-9_][A-Za-z0-9_.\-]{0,199}$"
 Db = Annotated[str, Path(pattern=IDENTIFIER, examples=["shop"])]
 Table = Annotated[str, Path(pattern=IDENTIFIER.replace(".\\-", "\\-"), examples=["orders"])]
-Catalog = Annotated[
-    Name | None, Query(description="The first one that is configured, unless it is said.")
-]
+Catalog = Annotated[Name | None, Query(description="Default: the first configured catalog.")]
 ActionName = Annotated[str, Field(max_length=200)]
 GivenActions = Annotated[
     list[ActionName | Annotated[dict[ActionName, Any], Field(max_length=50)]],
@@ -45,7 +43,7 @@ RETRY_AFTER = "30"
 
 
 class MaintenanceBody(Body):
-    """Actions by name, or with options; they run in one order whatever this one is."""
+    """Actions by name, or with options; they always run in the same fixed order."""
 
     actions: GivenActions
     catalog: Name | None = None
@@ -65,8 +63,8 @@ class TableView(BaseModel):
     catalog: str
     db: str
     table: str
-    enabled: bool | None = Field(description="Null of a table that cannot be read.")
-    score: int | None = Field(description="Null of a table that cannot be read.")
+    enabled: bool | None = Field(description="Null for a table that cannot be read.")
+    score: int | None = Field(description="Null for a table that cannot be read.")
     facts: dict[str, Any]
     health: dict[str, Any]
     error: str | None = Field(description="Why it cannot be read.")
@@ -78,8 +76,8 @@ class Facts(BaseModel):
 
 
 class Health(BaseModel):
-    """`issues` have a code, a severity, a message and evidence; what was not looked at is null,
-    which is not 0."""
+    """`issues` have a code, a severity, a message and evidence; figures that were not measured are
+    null, not 0."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -107,7 +105,7 @@ class HistoryEntry(BaseModel):
     dry_run: bool
     status: str
     maintenance_status: MaintenanceStatus | None = Field(
-        description="The status in the words of maintenance clients; null where it is not known any more."
+        description="The status in the terms of maintenance clients; null if no longer known."
     )
     finished_at: datetime | None
     error: Any
@@ -133,14 +131,14 @@ class Refreshed(BaseModel):
     seen: int
     failed: int = Field(description="Tables that could not be read.")
     forgotten: int
-    unavailable: list[str] = Field(description="Catalogs that did not answer.")
+    unavailable: list[str] = Field(description="Catalogs that were unreachable.")
 
 
 class ActionView(BaseModel):
     action: str
     status: str
     attempt_id: UUID = Field(
-        description="The attempt that ended it; a job that was taken over has several."
+        description="The attempt that ended it; a job with several attempts has several."
     )
     ended_at: datetime
     result: dict[str, Any]
@@ -160,8 +158,8 @@ class HistoryQuery(Page):
 async def list_tables(
     query: Annotated[TableQuery, Query()], request: Request, maintenance: HasMaintenance, _: Permit
 ) -> Listing[TableView]:
-    """As they were seen last: those that cannot be read, then the worst first."""
-    found, total = await maintenance.desk.store.tables(
+    """As of the last refresh: unreadable tables first, then by ascending health."""
+    rows, total = await maintenance.desk.store.tables(
         catalog=query.catalog,
         db=query.db,
         enabled=query.enabled,
@@ -169,7 +167,7 @@ async def list_tables(
         limit=query.limit,
         offset=query.offset,
     )
-    return query.of([TableView.model_validate(each) for each in found], total, request)
+    return query.of([TableView.model_validate(row) for row in rows], total, request)
 
 
 async def cache_status(maintenance: HasMaintenance, _: Permit) -> Data[CacheStatus]:
@@ -180,8 +178,7 @@ async def cache_status(maintenance: HasMaintenance, _: Permit) -> Data[CacheStat
 async def refresh(
     maintenance: HasMaintenance, _: Permit, catalog: Catalog = None
 ) -> Data[Refreshed]:
-    """Look at every table of the catalogs again, at their manifests too where nothing has
-    changed."""
+    """Rescans every table of the catalogs, including the manifests of unchanged ones."""
     return Data(data=Refreshed(**asdict(await maintenance.desk.refresh(catalog, afresh=True))))
 
 
@@ -205,21 +202,23 @@ async def health(
     catalog: Catalog = None,
     tier: Tier = Tier.MANIFESTS,
 ) -> Data[Health]:
-    _facts, found = await maintenance.desk.look(maintenance.desk.name(catalog, db, table), tier)
-    return Data(data=Health.model_validate(found.to_json()))
+    _facts, assessment = await maintenance.desk.look(
+        maintenance.desk.name(catalog, db, table), tier
+    )
+    return Data(data=Health.model_validate(assessment.to_json()))
 
 
 async def recommendation(
     db: Db, table: Table, maintenance: HasMaintenance, _: Permit, catalog: Catalog = None
 ) -> Data[Recommendation]:
-    """What would be done, by which policy, and why it is not done now."""
+    """The recommended actions, their policy, and why the planner skips the table now."""
     name = maintenance.desk.name(catalog, db, table)
-    _facts, found = await maintenance.desk.look(name, Tier.MANIFESTS)
+    _facts, assessment = await maintenance.desk.look(name, Tier.MANIFESTS)
     seen = await maintenance.desk.store.seen(name)
     policy = await maintenance.policies.of(name)
     return Data(
         data=await _recommended(
-            maintenance, seen, policy, [str(a) for a in found.actions], found.score
+            maintenance, seen, policy, [str(a) for a in assessment.actions], assessment.score
         )
     )
 
@@ -263,11 +262,11 @@ async def history(
 async def plan(
     db: Db, table: Table, body: PlanBody, maintenance: HasMaintenance, _: Permit
 ) -> Data[Outcomes]:
-    """What each action would do to the table as it is now, with the files and bytes. Nothing is
+    """A dry run: what each action would do to the table now, with files and bytes. Nothing is
     written."""
     actions = parse(body.actions)
     outcomes = await maintenance.desk.plan(maintenance.desk.name(body.catalog, db, table), actions)
-    return Data(data=Outcomes(outcomes=[each.to_json() for each in outcomes]))
+    return Data(data=Outcomes(outcomes=[outcome.to_json() for outcome in outcomes]))
 
 
 async def maintain(
@@ -279,8 +278,8 @@ async def maintain(
     maintenance: HasMaintenance,
     grant: Permit,
 ) -> Data[JobDetail]:
-    """Takes the table's lock and enqueues the job, or neither: a held lock is 409 and names its
-    holder."""
+    """Takes the table's lock and enqueues the job atomically; 409 with the holder if the lock is
+    held."""
     await maintenance.desk.check_open()
     order = Order(
         name=maintenance.desk.name(body.catalog, db, table),
@@ -315,24 +314,24 @@ def _read(text: str) -> Any:
 
 
 def _router(prefix: str) -> APIRouter:
-    made = APIRouter(prefix=prefix, tags=["tables"], route_class=StrictRoute)
+    router = APIRouter(prefix=prefix, tags=["tables"], route_class=StrictRoute)
     of_table = "/{db}/{table}"
-    made.get("", summary="List tables", responses=LOOKING)(list_tables)
-    made.get("/cache-status", summary="Show how fresh the list of tables is", responses=LOOKING)(
+    router.get("", summary="List tables", responses=LOOKING)(list_tables)
+    router.get("/cache-status", summary="Show how fresh the list of tables is", responses=LOOKING)(
         cache_status
     )
-    made.post("/refresh", summary="Look at all tables again", responses=LOOKING)(refresh)
-    made.get(f"{of_table}/status", summary="Show a table's facts", responses=LOOKING)(status)
-    made.get(f"{of_table}/health", summary="Show a table's health", responses=LOOKING)(health)
-    made.get(f"{of_table}/recommendation", summary="Show what a table needs", responses=LOOKING)(
+    router.post("/refresh", summary="Rescan all tables", responses=LOOKING)(refresh)
+    router.get(f"{of_table}/status", summary="Show a table's facts", responses=LOOKING)(status)
+    router.get(f"{of_table}/health", summary="Show a table's health", responses=LOOKING)(health)
+    router.get(f"{of_table}/recommendation", summary="Show what a table needs", responses=LOOKING)(
         recommendation
     )
-    made.get(f"{of_table}/history", summary="List what was done to a table", responses=LOOKING)(
+    router.get(f"{of_table}/history", summary="List what was done to a table", responses=LOOKING)(
         history
     )
-    made.post(
+    router.post(
         f"{of_table}/plan",
-        summary="Plan maintenance without doing it",
+        summary="Plan maintenance (dry run)",
         responses=declare(
             *PUBLIC,
             NotFound,
@@ -342,7 +341,7 @@ def _router(prefix: str) -> APIRouter:
             PayloadTooLarge,
         ),
     )(plan)
-    made.post(
+    router.post(
         f"{of_table}/maintenance",
         summary="Maintain a table",
         status_code=202,
@@ -359,7 +358,7 @@ def _router(prefix: str) -> APIRouter:
             PayloadTooLarge,
         ),
     )(maintain)
-    return made
+    return router
 
 
 router, under_api = _router("/tables"), _router("/api/tables")
@@ -379,7 +378,7 @@ class Window(BaseModel):
 
 
 class PolicyBody(Body):
-    """For the tables whose name `catalog.db.table` fits the pattern; any trigger is enough."""
+    """Applies to tables whose name `catalog.db.table` matches the pattern; any trigger suffices."""
 
     name: Name
     pattern: Annotated[
@@ -416,28 +415,26 @@ class RunView(BaseModel):
     failed: int
 
 
-@policies.get(
-    "/maintenance/policies", summary="List the policies of maintenance", responses=LOOKING
-)
+@policies.get("/maintenance/policies", summary="List the maintenance policies", responses=LOOKING)
 async def list_policies(maintenance: HasMaintenance, _: Permit) -> Data[PoliciesView]:
     return Data(data=PoliciesView(policies=await maintenance.policies.definitions()))
 
 
 @policies.put(
     "/maintenance/policies",
-    summary="Replace the policies of maintenance",
+    summary="Replace the maintenance policies",
     responses=declare(*PUBLIC, NotFound, UnknownAction, PayloadTooLarge),
 )
 async def put_policies(
     body: PoliciesBody, maintenance: HasMaintenance, grant: Permit
 ) -> Data[PoliciesView]:
-    """All of them at once; the first that fits a table holds for it."""
-    given = [each.model_dump(by_alias=True, exclude_none=True) for each in body.policies]
-    await maintenance.policies.replace(given, actor=grant.username)
+    """Replaces all of them; the first that matches a table applies to it."""
+    documents = [policy.model_dump(by_alias=True, exclude_none=True) for policy in body.policies]
+    await maintenance.policies.replace(documents, actor=grant.username)
     return Data(data=PoliciesView(policies=await maintenance.policies.definitions()))
 
 
-@policies.get("/maintenance/runs", summary="List the passes of the planner", responses=LOOKING)
+@policies.get("/maintenance/runs", summary="List the planner's passes", responses=LOOKING)
 async def list_runs(
     query: Annotated[Page, Query()], request: Request, maintenance: HasMaintenance, _: Permit
 ) -> Listing[RunView]:
@@ -445,12 +442,14 @@ async def list_runs(
     return query.of([RunView(**row) for row in rows], total, request)
 
 
-@policies.get("/jobs/{job_id}/actions", summary="List how a job's actions ended", responses=LOOKING)
+@policies.get(
+    "/jobs/{job_id}/actions", summary="List the outcomes of a job's actions", responses=LOOKING
+)
 async def actions_of(
     job_id: JobId, parts: ServicesDep, maintenance: HasMaintenance, _: Permit
 ) -> Data[list[ActionView]]:
     await parts.store.job(job_id)
-    found = await maintenance.desk.store.actions(job_id)
+    rows = await maintenance.desk.store.actions(job_id)
     return Data(
-        data=[ActionView(**{key: row[key] for key in ActionView.model_fields}) for row in found]
+        data=[ActionView(**{key: row[key] for key in ActionView.model_fields}) for row in rows]
     )

@@ -1,4 +1,4 @@
-"""What people decide and write about records of a recipe."""
+"""Routes of manual decisions and notes on records of a recipe."""
 
 from dataclasses import asdict
 from datetime import datetime
@@ -79,16 +79,16 @@ class NoteQuery(Page):
 
 
 @router.post(
-    "/{recipe_id}/decisions", summary="Match or unmatch by hand", status_code=201, responses=WRITES
+    "/{recipe_id}/decisions", summary="Match or unmatch manually", status_code=201, responses=WRITES
 )
 async def decide(
     recipe_id: RecipeId, body: NewDecision, it: HasReconciliation, parts: ServicesDep, grant: Permit
 ) -> Data[Made]:
-    """From the next run on, whatever the rules say; with who decided, in the audit."""
+    """Overrides the rules from the next run on; audited."""
     sources = await _mine(recipe_id, it, parts.people, grant)
     _check_key(sources, "left", body.left_key)
     _check_key(sources, "right", body.right_key)
-    made = await it.items.decide(
+    decision_id = await it.items.decide(
         recipe_id,
         body.kind,
         body.left_key,
@@ -96,23 +96,24 @@ async def decide(
         actor=grant.username,
         comment=body.comment,
     )
-    return Data(data=Made(decision_id=made))
+    return Data(data=Made(decision_id=decision_id))
 
 
 @router.get(
-    "/{recipe_id}/decisions", summary="List what was decided", responses=declare(*PUBLIC, NotFound)
+    "/{recipe_id}/decisions", summary="List decisions", responses=declare(*PUBLIC, NotFound)
 )
 async def decisions(recipe_id: RecipeId, it: HasReconciliation, _: Permit) -> Data[list[Decision]]:
     await it.desk.recipes.get(recipe_id)
     return Data(
         data=[
-            Decision.model_validate(asdict(found)) for found in await it.items.decisions(recipe_id)
+            Decision.model_validate(asdict(decision))
+            for decision in await it.items.decisions(recipe_id)
         ]
     )
 
 
 @router.delete(
-    "/{recipe_id}/decisions/{decision_id}", summary="Take a decision back", responses=WRITES
+    "/{recipe_id}/decisions/{decision_id}", summary="Delete a decision", responses=WRITES
 )
 async def take_back(
     recipe_id: RecipeId,
@@ -130,10 +131,10 @@ async def take_back(
 async def note(
     recipe_id: RecipeId, body: NoteBody, it: HasReconciliation, parts: ServicesDep, grant: Permit
 ) -> Data[Noted]:
-    """What is left out stays as it was."""
+    """Omitted fields keep their values."""
     _check_key(await _mine(recipe_id, it, parts.people, grant), body.side, body.key)
     if body.label is None and body.comment is None and body.assignee is None:
-        raise InvalidInput("There is nothing to note: give a label, a comment or an assignee.")
+        raise InvalidInput("Empty note: send a label, a comment or an assignee.")
     await it.items.note(
         recipe_id,
         body.side,
@@ -146,9 +147,7 @@ async def note(
     return Data(data=Noted(side=body.side, key=body.key))
 
 
-@router.get(
-    "/{recipe_id}/items", summary="List what was noted", responses=declare(*PUBLIC, NotFound)
-)
+@router.get("/{recipe_id}/items", summary="List notes", responses=declare(*PUBLIC, NotFound))
 async def notes(
     recipe_id: RecipeId,
     query: Annotated[NoteQuery, Query()],
@@ -157,24 +156,24 @@ async def notes(
     _: Permit,
 ) -> Listing[Note]:
     await it.desk.recipes.get(recipe_id)
-    found, total = await it.items.notes(
+    page, total = await it.items.notes(
         recipe_id, offset=query.offset, limit=query.limit, assignee=query.assignee
     )
-    return query.of([Note.model_validate(asdict(each)) for each in found], total, request)
+    return query.of([Note.model_validate(asdict(note)) for note in page], total, request)
 
 
 async def _mine(recipe_id: str, it: Reconciliation, people: People | None, grant: Grant) -> Sides:
-    kept = await it.desk.recipes.get(recipe_id)
-    await check_edit(recipe_resource(kept), people, grant)
-    return validation.read(kept.document).sources
+    saved = await it.desk.recipes.get(recipe_id)
+    await check_edit(recipe_resource(saved), people, grant)
+    return validation.read(saved.document).sources
 
 
 def _check_key(sources: Sides, side: SideName, key: list[str]) -> None:
-    """A key with another number of values names no record, now or ever."""
+    """A key with the wrong number of values can never match a record."""
     columns = (sources.left if side == "left" else sources.right).primary_key
     if len(key) != len(columns):
         raise InvalidInput(
             f"A {side} record is named by {len(columns)} values, not {len(key)}.",
-            hint=f"Give the values of {', '.join(columns)}, as texts, in this order.",
+            hint=f"Send the values of {', '.join(columns)}, as texts, in this order.",
             side=side,
         )

@@ -1,4 +1,4 @@
-"""Recipes: which records belong together, in versions that never change."""
+"""Routes of recipes: matching rules in immutable versions."""
 
 import asyncio
 from collections.abc import Iterable
@@ -57,7 +57,7 @@ class Recipe(BaseModel):
     owner: str
     version: int = Field(examples=[1])
     latest: int = Field(examples=[1])
-    digest: str = Field(description="The same for two recipes that mean the same.")
+    digest: str = Field(description="Equal for two equivalent recipes.")
     document: dict[str, Any]
     created_by: str
     created_at: datetime
@@ -71,9 +71,7 @@ class RecipeVersion(BaseModel):
 
 
 class RecipeBody(Body):
-    recipe: Document = Field(
-        description="The recipe's document; docs/guides/reconcile.md says what it has."
-    )
+    recipe: Document = Field(description="The recipe document; see docs/guides/reconcile.md.")
 
 
 class Fault(BaseModel):
@@ -98,25 +96,25 @@ class RecipeQuery(Page):
 
 
 class SuggestBody(Body):
-    left: Document | None = Field(None, description="A side as a recipe has it.")
+    left: Document | None = Field(None, description="A side, as in a recipe.")
     right: Document | None = None
     recipe_id: Annotated[str, Field(max_length=100)] | None = Field(
         None,
-        description="Learn from the pairs that people matched by hand in this recipe; its sides are the default.",
+        description="Learn from the manual matches of this recipe; its sides are the default.",
     )
 
 
 class Suggested(BaseModel):
     rules: list[dict[str, Any]]
     why: list[str]
-    pairs: int = Field(description="How many confirmed pairs they rest on.")
+    pairs: int = Field(description="The number of manual matches that were used.")
 
 
 class PreviewBody(Body):
     recipe_id: Annotated[str, Field(max_length=100)] | None = None
     recipe: Document | None = None
     parameters: Document = Field(default_factory=dict)
-    rows: Annotated[int, Field(ge=1, le=SAMPLE_ROWS, description="So many of each side.")] = 1000
+    rows: Annotated[int, Field(ge=1, le=SAMPLE_ROWS, description="Rows of each side.")] = 1000
 
 
 class Previewed(BaseModel):
@@ -124,7 +122,7 @@ class Previewed(BaseModel):
     rules: list[dict[str, Any]]
     warnings: list[Fault]
     matched: list[dict[str, Any]] = Field(
-        description="The first rows; amounts are text, as they are exact."
+        description="The first rows; amounts are text, to be exact."
     )
     unmatched_left: list[dict[str, Any]]
     unmatched_right: list[dict[str, Any]]
@@ -137,7 +135,7 @@ class ScheduleBody(Body):
     zone: Annotated[str, Field(max_length=64, examples=["Europe/Vienna"])] = "UTC"
     enabled: bool = True
     parameters: Document = Field(
-        default_factory=dict, description="Given to each run; checked now."
+        default_factory=dict, description="Passed to each run; validated now."
     )
 
 
@@ -154,31 +152,31 @@ class Dropped(BaseModel):
 async def list_recipes(
     query: Annotated[RecipeQuery, Query()], request: Request, it: HasReconciliation, _: Permit
 ) -> Listing[Recipe]:
-    """Everybody's, the newest change first."""
-    found, total = await it.desk.recipes.page(offset=query.offset, limit=query.limit)
-    return query.of([_shown(kept) for kept in found], total, request)
+    """All users' recipes, last changed first."""
+    page, total = await it.desk.recipes.page(offset=query.offset, limit=query.limit)
+    return query.of([_shown(saved) for saved in page], total, request)
 
 
 @router.post("", summary="Save a recipe", status_code=201, responses=WRITES)
 async def add(
     body: RecipeBody, response: Response, it: HasReconciliation, grant: Permit
 ) -> Data[Recipe]:
-    """Its form is checked now; `…/validate` holds it against the real columns."""
+    """Checks its syntax; `…/validate` also checks it against the real columns."""
     recipe = validation.read(body.recipe)
     if recipe.recipe_id is None:
         raise InvalidInput(
-            "A recipe that is saved needs a recipe_id.", hint="Add recipe_id to the document."
+            "A saved recipe needs a recipe_id.", hint="Add recipe_id to the document."
         )
-    kept = await it.desk.recipes.add(recipe.recipe_id, recipe, owner=grant.username)
+    saved = await it.desk.recipes.add(recipe.recipe_id, recipe, owner=grant.username)
     response.headers["Location"] = f"/api/recipes/{recipe.recipe_id}"
-    return Data(data=_shown(kept))
+    return Data(data=_shown(saved))
 
 
-@router.post("/validate", summary="Find every fault of a recipe", responses=ASKS)
+@router.post("/validate", summary="Validate a recipe", responses=ASKS)
 async def validate(
     body: RecipeBody, it: HasReconciliation, statements: HasStatementLog, grant: Permit
 ) -> Data[Validation]:
-    """Against the sources as they are: columns, types, keys, SQL; each fault with a suggestion."""
+    """Checks columns, types, keys and SQL against the sources; each fault has a suggestion."""
     statements.note_document("recipe", grant.username, body.recipe)
     faults = await it.desk.faults(body.recipe, asker(grant))
     valid = all(fault.severity != "error" for fault in faults)
@@ -198,10 +196,10 @@ async def explain_document(
 
 @router.post("/suggest", summary="Suggest rules from data", responses=ASKS)
 async def suggest_rules(body: SuggestBody, it: HasReconciliation, grant: Permit) -> Data[Suggested]:
-    """From the first rows of both sides: which columns share values, and how far amounts and dates
-    are apart.
+    """Compares the first rows of both sides: which columns share values, and how far apart amounts
+    and dates are.
 
-    With a recipe also from the pairs that people matched by hand, which say more than statistics.
+    With a recipe, its manual matches are used too, and outweigh the statistics.
     """
     sides, decided = await _sides(body, it), await _decided(body.recipe_id, it)
     caller = asker(
@@ -213,27 +211,27 @@ async def suggest_rules(body: SuggestBody, it: HasReconciliation, grant: Permit)
     ]
     pairs = await it.desk.confirmed(sides, decided.match, caller) if decided.match else []
     async with it.desk.sources.turns.taken(grant.username):
-        found = await asyncio.to_thread(suggest, left, right, pairs)
-    return Data(data=Suggested(rules=found.rules, why=found.why, pairs=len(pairs)))
+        suggestion = await asyncio.to_thread(suggest, left, right, pairs)
+    return Data(data=Suggested(rules=suggestion.rules, why=suggestion.why, pairs=len(pairs)))
 
 
 @router.post("/preview", summary="Try a recipe on real rows", responses=ASKS)
 async def preview(
     body: PreviewBody, it: HasReconciliation, statements: HasStatementLog, grant: Permit
 ) -> Data[Previewed]:
-    """Matches and breaks among the first rows of each side, without a run; nothing is kept.
+    """Matches and breaks among the first rows of each side, without a run; nothing is stored.
 
-    A record whose partner is not among those rows is a break here.
+    A record whose counterpart is not among those rows is a break here.
     """
     if (body.recipe is None) == (body.recipe_id is None):
-        raise InvalidInput("Give either recipe_id or recipe.")
+        raise InvalidInput("Send either recipe_id or recipe.")
     document = (
         body.recipe
         if body.recipe is not None
         else (await it.desk.recipes.get(body.recipe_id or "")).document
     )
     statements.note_document("recipe", grant.username, document, recipe_id=body.recipe_id)
-    found = await it.desk.preview(
+    result = await it.desk.preview(
         validation.read(document),
         asker(grant, body.recipe_id),
         rows=body.rows,
@@ -242,15 +240,15 @@ async def preview(
     )
     tables = {
         name: [{column: plain(value) for column, value in row.items()} for row in exact_rows(table)]
-        for name, table in found.tables.items()
+        for name, table in result.tables.items()
     }
-    warnings = [Fault.model_validate(asdict(fault)) for fault in found.warnings]
+    warnings = [Fault.model_validate(asdict(fault)) for fault in result.warnings]
     return Data(
-        data=Previewed(totals=dict(found.totals), rules=found.rules, warnings=warnings, **tables)
+        data=Previewed(totals=dict(result.totals), rules=result.rules, warnings=warnings, **tables)
     )
 
 
-@router.put("/{recipe_id}/schedule", summary="Run a recipe by the clock", responses=WRITES)
+@router.put("/{recipe_id}/schedule", summary="Schedule a recipe", responses=WRITES)
 async def schedule(
     recipe_id: RecipeId,
     body: ScheduleBody,
@@ -258,19 +256,19 @@ async def schedule(
     parts: ServicesDep,
     grant: Permit,
 ) -> Data[Scheduled]:
-    """Its newest version, as its owner; `enabled: false` stops it."""
-    kept = await it.desk.recipes.get(recipe_id)
-    grant.over(kept.owner_username)
-    recipe = validation.read(kept.document)
+    """Runs its newest version, as its owner; `enabled: false` stops it."""
+    saved = await it.desk.recipes.get(recipe_id)
+    grant.over(saved.owner_username)
+    recipe = validation.read(saved.document)
     for side in (recipe.sources.left, recipe.sources.right):
         bound(recipe, side, body.parameters)
     spec = JobSpec(kind=START, payload={"recipe_id": recipe_id, "parameters": body.parameters})
     name = _schedule_name(recipe_id)
-    wanted = ClockSchedule(
+    schedule_request = ClockSchedule(
         name=name, cron=body.cron, zone=body.zone, enabled=body.enabled, spec=spec
     )
-    made = await parts.schedules.put(wanted, actor=grant.username)
-    return Data(data=Scheduled(name=name, next_at=made.next_at if body.enabled else None))
+    schedule = await parts.schedules.put(schedule_request, actor=grant.username)
+    return Data(data=Scheduled(name=name, next_at=schedule.next_at if body.enabled else None))
 
 
 @router.get("/{recipe_id}", summary="Show a recipe", responses=declare(*PUBLIC, NotFound))
@@ -288,15 +286,15 @@ async def change(
     parts: ServicesDep,
     grant: Permit,
     expected: Annotated[
-        int | None, Query(ge=1, le=2**31 - 1, description="409 when another version is there.")
+        int | None, Query(ge=1, le=2**31 - 1, description="409 if another version is current.")
     ] = None,
 ) -> Data[Recipe]:
-    """The same document again makes no new version."""
-    kept = await it.desk.recipes.get(recipe_id)
-    await check_edit(recipe_resource(kept), parts.people, grant)
+    """An identical document creates no new version."""
+    saved = await it.desk.recipes.get(recipe_id)
+    await check_edit(recipe_resource(saved), parts.people, grant)
     recipe = validation.read({**body.recipe, "recipe_id": recipe_id})
-    if not grant.may(kept.owner_username):
-        await _check_changed_sides(recipe, validation.read(kept.document), it, asker(grant))
+    if not grant.may(saved.owner_username):
+        await _check_changed_sides(recipe, validation.read(saved.document), it, asker(grant))
     return Data(
         data=_shown(
             await it.desk.recipes.change(recipe_id, recipe, actor=grant.username, expected=expected)
@@ -308,7 +306,7 @@ async def change(
 async def drop(
     recipe_id: RecipeId, it: HasReconciliation, parts: ServicesDep, grant: Permit
 ) -> Data[Dropped]:
-    """Its schedule goes with it; its runs and their evidence stay."""
+    """Also deletes its schedule; its runs and their evidence stay."""
     grant.over((await it.desk.recipes.get(recipe_id)).owner_username)
     await it.desk.recipes.drop(recipe_id, actor=grant.username)
     with suppress(NotFound):
@@ -324,23 +322,23 @@ async def drop(
 async def versions(
     recipe_id: RecipeId, it: HasReconciliation, _: Permit
 ) -> Data[list[RecipeVersion]]:
-    found = await it.desk.recipes.versions(recipe_id)
-    return Data(data=[RecipeVersion.model_validate(asdict(line)) for line in found])
+    rows = await it.desk.recipes.versions(recipe_id)
+    return Data(data=[RecipeVersion.model_validate(asdict(line)) for line in rows])
 
 
 @router.get("/{recipe_id}/explain", summary="Show the SQL of a saved recipe", responses=ASKS)
 async def explain_saved(
     recipe_id: RecipeId, it: HasReconciliation, grant: Permit, version: Version = None
 ) -> Data[list[Step]]:
-    kept = await it.desk.recipes.get(recipe_id, version)
-    return Data(data=await _explained(validation.read(kept.document), it, asker(grant, recipe_id)))
+    saved = await it.desk.recipes.get(recipe_id, version)
+    return Data(data=await _explained(validation.read(saved.document), it, asker(grant, recipe_id)))
 
 
 async def _check_changed_sides(
     now: RecipeModel, before: RecipeModel, it: Reconciliation, caller: Asker
 ) -> None:
-    """It runs on its owner's rights too, so whoever edits it names only sources that they may use
-    themselves."""
+    """A recipe also runs with its owner's rights, so an editor may only name sources that they may
+    use themselves."""
     for name in SIDES:
         side = getattr(now.sources, name)
         if side != getattr(before.sources, name):
@@ -352,7 +350,7 @@ def _schedule_name(recipe_id: str) -> str:
 
 
 def asker(grant: Grant, recipe_id: str | None = None, *, changed: Iterable[SideName] = ()) -> Asker:
-    """The caller; of a saved recipe, `changed` are the sides that are not read as it has them."""
+    """The caller; for a saved recipe, `changed` names the sides that differ from it."""
     return Asker(
         username=grant.username,
         is_admin=grant.is_admin,
@@ -362,20 +360,20 @@ def asker(grant: Grant, recipe_id: str | None = None, *, changed: Iterable[SideN
 
 
 async def _sides(body: SuggestBody, it: Reconciliation) -> tuple[Side, Side]:
-    kept = (
+    saved_sides = (
         {}
         if body.recipe_id is None
         else (await it.desk.recipes.get(body.recipe_id)).document["sources"]
     )
-    if not kept and (body.left is None or body.right is None):
+    if not saved_sides and (body.left is None or body.right is None):
         raise InvalidInput(
-            "There is nothing to look at.",
-            hint="Give left and right, or the recipe_id of a saved recipe.",
+            "No sources to compare.",
+            hint="Send left and right, or the recipe_id of a saved recipe.",
         )
     try:
         left, right = (
-            Side.model_validate(given or kept.get(name))
-            for name, given in (("left", body.left), ("right", body.right))
+            Side.model_validate(side or saved_sides.get(name))
+            for name, side in (("left", body.left), ("right", body.right))
         )
     except ValidationError as e:
         first = e.errors(include_url=False, include_input=False)[0]
@@ -386,9 +384,9 @@ async def _sides(body: SuggestBody, it: Reconciliation) -> tuple[Side, Side]:
 
 
 async def _decided(recipe_id: str | None, it: Reconciliation) -> Decided:
-    found = [] if recipe_id is None else await it.items.decisions(recipe_id)
+    decisions = [] if recipe_id is None else await it.items.decisions(recipe_id)
     pairs = {
-        kind: [(d.left_key, d.right_key) for d in found if d.kind == kind]
+        kind: [(d.left_key, d.right_key) for d in decisions if d.kind == kind]
         for kind in ("match", "unmatch")
     }
     return Decided(match=pairs["match"], unmatch=pairs["unmatch"])
@@ -403,14 +401,14 @@ async def _explained(recipe: RecipeModel, it: Reconciliation, caller: Asker) -> 
     return [Step.model_validate(step) for step in explain(recipe, words, left, right)]
 
 
-def _shown(kept: Kept) -> Recipe:
+def _shown(saved: Kept) -> Recipe:
     return Recipe(
-        recipe_id=kept.recipe_id,
-        owner=kept.owner_username,
-        version=kept.version,
-        latest=kept.latest,
-        digest=kept.digest,
-        document=dict(kept.document),
-        created_by=kept.created_by,
-        created_at=kept.created_at,
+        recipe_id=saved.recipe_id,
+        owner=saved.owner_username,
+        version=saved.version,
+        latest=saved.latest,
+        digest=saved.digest,
+        document=dict(saved.document),
+        created_by=saved.created_by,
+        created_at=saved.created_at,
     )

@@ -1,4 +1,4 @@
-"""Sources as reconciliation sees them: data sources by their alias, with a look at real rows."""
+"""Routes of record sources: data sources by alias, with previews of their rows."""
 
 from typing import Annotated, Any, Literal
 
@@ -40,10 +40,8 @@ class RecordSource(BaseModel):
     alias: str = Field(examples=["ledger"])
     type: str = Field(examples=["postgres"])
     owner: str
-    staged: bool = Field(
-        description="Whether its records are copied to Parquet before they are matched."
-    )
-    connected: bool | None = Field(description="What the last test said.")
+    staged: bool = Field(description="Whether its records are staged as Parquet before matching.")
+    connected: bool | None = Field(description="The result of the last test.")
 
 
 class SourceQuery(Page):
@@ -68,14 +66,14 @@ class ScopedBody(Body):
 
 class Rows(BaseModel):
     columns: list[dict[str, str]]
-    rows: list[dict[str, Any]] = Field(description="Amounts are text, as they are exact.")
+    rows: list[dict[str, Any]] = Field(description="Amounts are text, to be exact.")
 
 
 @router.get("", summary="List sources", responses=declare(*PUBLIC))
 async def list_sources(
     query: Annotated[SourceQuery, Query()], request: Request, it: HasReconciliation, _: Permit
 ) -> Listing[RecordSource]:
-    found, total = await it.desk.sources.page(
+    page, total = await it.desk.sources.page(
         offset=query.offset, limit=query.limit, ascending=query.ascending
     )
     shown = [
@@ -86,7 +84,7 @@ async def list_sources(
             staged=s.type not in NATIVE,
             connected=s.test_ok,
         )
-        for s in found
+        for s in page
     ]
     return query.of(shown, total, request)
 
@@ -98,20 +96,20 @@ async def list_sources(
     responses=declare(*PUBLIC, Conflict, RateLimited, SourceUnavailable),
 )
 async def connect(body: NewSource, it: HasReconciliation, grant: Permit) -> Data[RecordSource]:
-    """Really connects before it says so; a source that does not answer is not kept."""
+    """Tests the connection first; an unreachable source is not saved."""
     if grant.role.name == "ANALYST" and leans_on_server(body.type, body.config, body.credentials):
-        raise PermissionDenied("Only admins make sources of what the server itself may read.")
-    made = await it.desk.sources.add(
+        raise PermissionDenied("Only admins can create sources with the server's own access.")
+    source = await it.desk.sources.add(
         name=body.alias,
         kind=body.type,
         owner=grant.username,
         config=body.config,
         secrets=revealed(body.credentials),
     )
-    tested, _ = await it.desk.sources.test(made.data_source_id, by=grant.username)
+    tested, _ = await it.desk.sources.test(source.data_source_id, by=grant.username)
     if not tested.test_ok:
-        await it.desk.sources.drop(made.data_source_id, actor=grant.username)
-        raise SourceUnavailable(f"{body.alias} does not answer: {tested.test_says}")
+        await it.desk.sources.drop(source.data_source_id, actor=grant.username)
+        raise SourceUnavailable(f"{body.alias} is unreachable: {tested.test_says}")
     staged = tested.type not in NATIVE
     shown = RecordSource(
         alias=tested.name, type=tested.type, owner=tested.owner, staged=staged, connected=True
@@ -119,7 +117,7 @@ async def connect(body: NewSource, it: HasReconciliation, grant: Permit) -> Data
     return Data(data=shown)
 
 
-@router.get("/{alias}/preview", summary="Look at real rows", responses=ASKS)
+@router.get("/{alias}/preview", summary="Preview rows", responses=ASKS)
 async def preview(
     alias: Alias,
     it: HasReconciliation,
@@ -130,11 +128,11 @@ async def preview(
     return Data(data=await _rows(alias, ScopedBody(table=table, limit=limit), it, grant))
 
 
-@router.post("/{alias}/load-scoped", summary="Look at rows behind filters", responses=ASKS)
+@router.post("/{alias}/load-scoped", summary="Preview filtered rows", responses=ASKS)
 async def load_scoped(
     alias: Alias, body: ScopedBody, it: HasReconciliation, grant: Permit
 ) -> Data[Rows]:
-    """The first rows of a table or query that the filters let through."""
+    """The first rows of a table or query that match the filters."""
     return Data(data=await _rows(alias, body, it, grant))
 
 
@@ -155,16 +153,16 @@ async def _rows(alias: str, body: ScopedBody, it: Reconciliation, grant: Grant) 
         where = "" if fault.path == "recipe" else f"{fault.path}: "
         raise InvalidInput(f"{where}{fault.message}", hint=fault.suggestion) from None
 
-    found = await it.desk.sources.ask(
+    table = await it.desk.sources.ask(
         source.data_source_id,
         lambda opened: first_rows(opened, side, body.limit),
         by=grant.username,
     )
-    columns = [{"name": field.name, "type": str(field.type)} for field in found.schema]
-    rows = [{name: plain(value) for name, value in row.items()} for row in exact_rows(found)]
+    columns = [{"name": field.name, "type": str(field.type)} for field in table.schema]
+    rows = [{name: plain(value) for name, value in row.items()} for row in exact_rows(table)]
     return Rows(columns=columns, rows=rows)
 
 
 def plain(value: object) -> object:
-    """A value as JSON has it, exact."""
+    """An exact JSON value."""
     return value if value is None or isinstance(value, bool | int | str) else str(value)

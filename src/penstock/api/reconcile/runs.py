@@ -1,4 +1,4 @@
-"""Runs: asked for, watched, cancelled, tried again; their evidence and report."""
+"""Routes of runs: start, watch, cancel, retry; their evidence and report."""
 
 import hmac
 from collections.abc import AsyncIterator
@@ -55,7 +55,7 @@ RunId = Annotated[int, Path(ge=1, le=2**53 - 1, examples=[1])]
 FOUND = declare(*PUBLIC, NotFound)
 EVIDENCE = declare(*PUBLIC, NotFound, InvalidState, ObjectDamaged)
 LOOK_SECONDS = 2.0
-"""How often the rows of a step are looked at; a step's end is heard at once."""
+"""Polling interval for a step's row count; the end of a step is notified at once."""
 Table = Literal[
     "matched",
     "unmatched_left",
@@ -87,15 +87,15 @@ class Run(BaseModel):
     owner: str
     parameters: dict[str, Any]
     totals: dict[str, Any] | None = Field(
-        description="Rows, matched, unmatched, amounts and reasons of each side."
+        description="Rows, matches, breaks, amounts and reasons per side."
     )
     rules: list[dict[str, Any]] | None
     timings: dict[str, float] | None
-    evidence_sha256: str | None = Field(description="The same for two runs that found the same.")
+    evidence_sha256: str | None = Field(description="Equal for two runs with equal results.")
     error: dict[str, Any] | None
     retry_of: int | None
     callback_secret: str | None = Field(
-        None, description="What signs the callback; told once, to who asked."
+        None, description="The key that signs the callback; returned once, to the caller."
     )
     created_at: datetime
     ready_at: datetime | None
@@ -110,8 +110,8 @@ class NewRun(Body):
     sources: dict[Literal["left", "right"], Document] = Field(
         default_factory=dict,
         max_length=2,
-        description="What replaces fields of the recipe's sources for this run; another source or upload replaces"
-        " where the records come from as a whole.",
+        description="Overrides fields of the recipe's sources for this run; another source or"
+        " upload replaces the location of the records entirely.",
     )
     staging: Document | None = Field(
         None,
@@ -163,10 +163,10 @@ async def add(
     statements: HasStatementLog,
     grant: Permit,
 ) -> Data[Run]:
-    """A saved recipe by its id, or one of its own; 202, and Location says where to look."""
+    """Runs a saved recipe by id, or a recipe in the body; 202, with Location."""
     document, version = await _document(body, it)
-    for side, given in body.sources.items():
-        document["sources"][side] = _replaced(document["sources"][side], given)
+    for side, override in body.sources.items():
+        document["sources"][side] = _replaced(document["sources"][side], override)
     if body.staging is not None:
         document["staging"] = body.staging
     recipe = validation.read(document)
@@ -191,12 +191,12 @@ async def add(
 async def list_runs(
     query: Annotated[RunQuery, Query()], request: Request, it: HasReconciliation, grant: Permit
 ) -> Listing[Run]:
-    """Newest first: one's own, and for admins everybody's."""
+    """Newest first: the caller's own runs, or all runs for admins."""
     owner = None if grant.role.name in ("ADMIN", "OPS") else grant.username
-    found, total = await it.desk.runs.page(
+    page, total = await it.desk.runs.page(
         offset=query.offset, limit=query.limit, recipe_id=query.recipe_id, owner=owner
     )
-    return query.of([await _shown(run, it) for run in found], total, request)
+    return query.of([await _shown(run, it) for run in page], total, request)
 
 
 @router.get("/{run_id}", summary="Show a run", responses=FOUND)
@@ -210,7 +210,7 @@ async def show(run_id: RunId, it: HasReconciliation, grant: Permit) -> Data[Run]
 async def cancel(
     run_id: RunId, it: HasReconciliation, grant: Permit, body: CancelBody | None = None
 ) -> Data[Run]:
-    """At once and for good, with all of its jobs."""
+    """Cancels it at once, with all of its jobs."""
     await _mine(run_id, it, grant)
     reason = body.reason if body is not None else ""
     run = await it.desk.runs.cancel(run_id, actor=grant.username, reason=reason)
@@ -219,14 +219,14 @@ async def cancel(
 
 @router.post(
     "/{run_id}/retry",
-    summary="Run it again",
+    summary="Retry a run",
     status_code=202,
     responses=declare(*PUBLIC, NotFound, ConcurrencyLimit, InvalidState),
 )
 async def retry(
     run_id: RunId, response: Response, it: HasReconciliation, grant: Permit
 ) -> Data[Run]:
-    """A new run of what failed or was cancelled, from the sources as they are now."""
+    """Starts a new run of a failed or cancelled one, with the sources' current data."""
     failed = await _mine(run_id, it, grant)
     await it.desk.check_reads(failed, failed.owner_username)
     run = await it.desk.runs.retry(run_id)
@@ -240,7 +240,7 @@ async def retry(
 async def events(
     run_id: RunId, request: Request, it: HasReconciliation, grant: Permit
 ) -> StreamingResponse:
-    """Server-sent events: `progress` at every change, `end` with the last one."""
+    """Server-sent events: `progress` on every change, and a final `end`."""
     await _mine(run_id, it, grant)
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     return StreamingResponse(
@@ -275,8 +275,8 @@ async def download(
         ),
     ] = "neutralize",
 ) -> StreamingResponse:
-    """One table of evidence, whole. Its files are held against the digests of the manifest
-    before anything is sent."""
+    """One complete table of evidence. Its files are verified against the manifest's digests before
+    anything is sent."""
     from penstock.reconcile.evidence.reader import EvidenceReader
 
     run = await _readable(run_id, it, grant)
@@ -297,7 +297,7 @@ async def download(
     responses=EVIDENCE,
 )
 async def report(run_id: RunId, it: HasReconciliation, grant: Permit) -> HTMLResponse:
-    """One HTML file that needs nothing else."""
+    """A self-contained HTML file."""
     from penstock.reconcile.evidence.report import report as drawn
 
     run = await _readable(run_id, it, grant)
@@ -306,22 +306,20 @@ async def report(run_id: RunId, it: HasReconciliation, grant: Permit) -> HTMLRes
     return HTMLResponse(drawn(document, run.error), headers={"Content-Security-Policy": policy})
 
 
-@internal.post(
-    "/start", summary="Run a recipe that is scheduled", responses=declare(NotFound, *INTERNAL)
-)
+@internal.post("/start", summary="Start a scheduled recipe", responses=declare(NotFound, *INTERNAL))
 async def start(body: StartBody, it: HasReconciliation, parts: ServicesDep) -> Data[Started]:
-    """Once a job: asked again by the same job it is the same run."""
+    """Idempotent per job: the same job gets the same run."""
     async with parts.store.fenced_transaction(
         Fence(job_id=body.job_id, attempt_id=body.attempt_id)
     ):
         pass
-    kept = await it.desk.recipes.get(body.recipe_id)
-    who = Asker(username=kept.owner_username)
+    saved = await it.desk.recipes.get(body.recipe_id)
+    who = Asker(username=saved.owner_username)
     run = await it.desk.start(
-        validation.read(kept.document),
+        validation.read(saved.document),
         who,
-        recipe_id=kept.recipe_id,
-        version=kept.version,
+        recipe_id=saved.recipe_id,
+        version=saved.version,
         parameters=body.parameters,
         started_by=body.job_id,
     )
@@ -330,13 +328,13 @@ async def start(body: StartBody, it: HasReconciliation, parts: ServicesDep) -> D
 
 @internal.get(
     "/{run_id}/callback",
-    summary="Get what a run's end is told with",
+    summary="Get the callback of a finished run",
     responses=declare(NotFound, *INTERNAL),
 )
 async def callback(run_id: RunId, it: HasReconciliation) -> Data[Callback]:
     run = await it.desk.runs.get(run_id)
     if run.callback_url is None or not run.status.over:
-        raise NotFound(f"Run {run_id} has nobody to tell.")
+        raise NotFound(f"Run {run_id} has no callback, or has not finished.")
     shown = await _shown(run, it)
     body = shown.model_dump_json(exclude={"callback_secret", "parameters"})
     signature = hmac.new(it.callback_secret(run_id).encode(), body.encode(), "sha256").hexdigest()
@@ -346,21 +344,21 @@ async def callback(run_id: RunId, it: HasReconciliation) -> Data[Callback]:
 
 async def _document(body: NewRun, it: Reconciliation) -> tuple[dict[str, Any], int | None]:
     if (body.recipe is None) == (body.recipe_id is None):
-        raise InvalidInput("Give either recipe_id or recipe.")
+        raise InvalidInput("Send either recipe_id or recipe.")
     if body.recipe is not None:
         document = orjson.loads(orjson.dumps(body.recipe))
         if body.sources:
             validation.read(document)
         return document, None
-    kept = await it.desk.recipes.get(body.recipe_id or "", body.version)
-    return orjson.loads(orjson.dumps(dict(kept.document))), kept.version
+    saved = await it.desk.recipes.get(body.recipe_id or "", body.version)
+    return orjson.loads(orjson.dumps(dict(saved.document))), saved.version
 
 
-def _replaced(side: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
-    """Whoever names another place means that place alone, not half of it and half of the recipe's."""
+def _replaced(side: dict[str, Any], override: dict[str, Any]) -> dict[str, Any]:
+    """An override of the location replaces it entirely, instead of merging it with the recipe's."""
     place, part = {"source", "upload"}, {"table", "query"}
-    dropped = place | part if given.keys() & place else part if given.keys() & part else set()
-    return {name: value for name, value in side.items() if name not in dropped} | given
+    dropped = place | part if override.keys() & place else part if override.keys() & part else set()
+    return {name: value for name, value in side.items() if name not in dropped} | override
 
 
 async def _mine(run_id: int, it: Reconciliation, grant: Grant) -> Record:
@@ -370,7 +368,7 @@ async def _mine(run_id: int, it: Reconciliation, grant: Grant) -> Record:
 
 
 async def _readable(run_id: int, it: Reconciliation, grant: Grant) -> Record:
-    """A run whose evidence the caller may read: they may still use what it was made from."""
+    """A run whose evidence the caller may read; requires current access to its sources."""
     run = await _mine(run_id, it, grant)
     await it.desk.check_reads(run, grant.username, is_admin=grant.is_admin)
     return run

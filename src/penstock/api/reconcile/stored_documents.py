@@ -1,5 +1,5 @@
-"""Documents that people send and that are kept as they are: what PostgreSQL cannot keep is refused
-by its field."""
+"""Validation of user documents that are stored as they are: values that PostgreSQL cannot store are
+refused by field."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ def _storable(value: dict[str, Any]) -> dict[str, Any]:
     try:
         text = orjson.dumps(value)
     except TypeError:
-        raise ValueError("it holds a number of more than 64 bits; write it as a text") from None
+        raise ValueError("it contains a number of more than 64 bits; send it as a text") from None
     if _NUL in text:
-        raise ValueError("it holds a NUL character, which cannot be stored")
+        raise ValueError("it contains a NUL character, which cannot be stored")
     return value
 
 

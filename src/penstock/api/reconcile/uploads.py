@@ -1,4 +1,4 @@
-"""Files that people bring: CSV, Parquet or Excel, kept as Parquet for recipes to name."""
+"""Routes of uploads: CSV, Parquet or Excel files, stored as Parquet for use in recipes."""
 
 import asyncio
 from datetime import datetime
@@ -39,7 +39,7 @@ class Upload(BaseModel):
     columns: list[Column]
     created_at: datetime
     owner: str
-    expires_at: datetime = Field(description="Unless a run uses it before.")
+    expires_at: datetime = Field(description="Extended when a run uses it.")
 
 
 class UploadDropped(BaseModel):
@@ -48,14 +48,14 @@ class UploadDropped(BaseModel):
 
 
 class UploadUsage(BaseModel):
-    """What the caller's uploads take, and may take."""
+    """The storage that the caller's uploads use, and their quota."""
 
     files: int
     max_files: int
     bytes: int
     max_bytes: int
     max_file_bytes: int
-    days: int = Field(description="After its last use by a run an upload is kept so long.")
+    days: int = Field(description="Retention in days after the last use by a run.")
 
 
 class UploadQuery(Page):
@@ -86,7 +86,7 @@ async def add(
     ] = "utf-8",
     delimiter: Annotated[str | None, Query(min_length=1, max_length=1, examples=[";"])] = None,
 ) -> Data[Upload]:
-    """The body is the file itself. A CSV's delimiter is found out; its columns are text."""
+    """The body is the file itself. A CSV's delimiter is detected; its columns are text."""
     uploads = it.desk.uploads
     await uploads.check_quota(grant.username)
     with scratch_folder("upload") as folder:
@@ -105,21 +105,21 @@ async def add(
 
 
 def _too_large(limit: int) -> PayloadTooLarge:
-    message = f"The file is too large; at most {limit:,} bytes are taken."
-    return PayloadTooLarge(message, hint="Split it, or pack it as .csv.gz.", limit=limit)
+    message = f"The file is too large; the limit is {limit:,} bytes."
+    return PayloadTooLarge(message, hint="Split it, or compress it as .csv.gz.", limit=limit)
 
 
 @router.get("", summary="List uploads", responses=declare(*PUBLIC))
 async def list_uploads(
     query: Annotated[UploadQuery, Query()], request: Request, it: HasReconciliation, grant: Permit
 ) -> Listing[Upload]:
-    """Newest first: one's own, and for admins everybody's."""
+    """Newest first: the caller's own uploads, or all uploads for admins."""
     owner = None if grant.role in (Role.ADMIN, Role.OPS) else grant.username
     rows, total = await it.desk.uploads.page(owner=owner, offset=query.offset, limit=query.limit)
     return query.of([_shown(row) for row in rows], total, request)
 
 
-@router.get("/usage", summary="Show what your uploads take", responses=declare(*PUBLIC))
+@router.get("/usage", summary="Show the storage that your uploads use", responses=declare(*PUBLIC))
 async def usage(it: HasReconciliation, grant: Permit) -> Data[UploadUsage]:
     quota, used = it.desk.uploads.quota, await it.desk.uploads.usage(grant.username)
     shown = UploadUsage(
@@ -150,7 +150,7 @@ async def show(
     responses=declare(*PUBLIC, NotFound, InvalidState),
 )
 async def delete(upload_id: UploadId, it: HasReconciliation, grant: Permit) -> Data[UploadDropped]:
-    """At once, with its file; not while a run that is not over reads it."""
+    """Deletes it at once, with its file; refused while an unfinished run reads it."""
     uploads = it.desk.uploads
     grant.over((await uploads.get(upload_id)).owner_username)
     await uploads.delete(upload_id)

@@ -1,4 +1,4 @@
-"""Data sources as they are sent and shown."""
+"""Request and response models of data sources."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -18,7 +18,7 @@ Config = Annotated[
     dict[FieldName, Any],
     Field(
         max_length=100,
-        description="What its driver needs, without secrets.",
+        description="The driver's configuration, without secrets.",
         examples=[{"threads": 1}],
     ),
 ]
@@ -26,7 +26,7 @@ Credentials = Annotated[
     dict[SecretName, Secret],
     Field(
         max_length=20,
-        description="Such as password or token. Kept sealed, and never shown.",
+        description="Such as password or token. Stored encrypted, and never returned.",
         examples=[{}],
         json_schema_extra={"writeOnly": True},
     ),
@@ -39,16 +39,16 @@ class DataSource(BaseModel):
     type: str = Field(examples=["duckdb"])
     owner_username: str = Field(validation_alias="owner", examples=["ann"])
     is_default: bool
-    config: dict[str, Any] | None = Field(description="Null for those who may not use the source.")
+    config: dict[str, Any] | None = Field(description="Null for callers who may not use it.")
     has_credentials: bool
     created_at: datetime
     updated_at: datetime
     tested_at: datetime | None
     test_ok: bool | None = Field(
-        description="How its last test ended; null when it has changed since."
+        description="The result of the last test; null if the source has changed since."
     )
     test_message: str | None = Field(
-        validation_alias="test_says", description="Null for those who may not use the source."
+        validation_alias="test_says", description="Null for callers who may not use it."
     )
 
 
@@ -60,7 +60,7 @@ class NewDataSource(Body):
 
 
 class ChangedDataSource(Body):
-    """What is left out, or null, stays as it is; `{}` takes the credentials away."""
+    """Omitted or null fields keep their values; `{}` removes the credentials."""
 
     name: Annotated[Name, Field(examples=["warehouse"])] | None = None
     config: Config | None = None
@@ -71,7 +71,7 @@ class TestResult(BaseModel):
     id: int = Field(examples=[1])
     ok: bool
     message: str = Field(
-        description="What answered, or what went wrong.", examples=["DuckDB v2.0.0"]
+        description="The server's version, or the error.", examples=["DuckDB v2.0.0"]
     )
     seconds: float
     tested_at: datetime
@@ -109,13 +109,13 @@ class BrowseQuery(Page):
     sort_by: Literal["name"] = "name"
     sort_order: Literal["asc", "desc"] = "asc"
     prefix: Annotated[
-        Text, Field(description="How a table's name begins, qualified or not.", examples=["ma"])
+        Text, Field(description="A prefix of a table's name, qualified or not.", examples=["ma"])
     ] = ""
 
 
 def data_source_view(source: repository.DataSource, *, shown: bool) -> DataSource:
-    """Without `shown` nothing of where it leads: no configuration, and no words of whoever answered
-    a test."""
+    """Without `shown` the configuration and the test message, which reveal its host, are
+    omitted."""
     values = {name: getattr(source, name) for name in repository.DataSource.__slots__}
     hidden = {} if shown else {"config": None, "test_says": None}
     return DataSource.model_validate(values | hidden)

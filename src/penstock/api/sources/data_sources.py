@@ -61,29 +61,28 @@ async def list_sources(
     query: Annotated[DataSourceQuery, Query()], request: Request, sources: HasSources, grant: Permit
 ) -> Listing[DataSource]:
     """Newest first."""
-    found, total = await sources.records.page(
+    page, total = await sources.records.page(
         kind=query.type, offset=query.offset, limit=query.limit, ascending=query.ascending
     )
     usable = await sources.records.usable(
-        [source.data_source_id for source in found], grant.username, is_admin=grant.is_admin
+        [source.data_source_id for source in page], grant.username, is_admin=grant.is_admin
     )
-    shown = [data_source_view(source, shown=source.data_source_id in usable) for source in found]
+    shown = [data_source_view(source, shown=source.data_source_id in usable) for source in page]
     return query.of(shown, total, request)
 
 
 @router.post("", summary="Add a data source", status_code=201, responses=declare(*CHANGES))
 async def add(body: NewDataSource, sources: HasSources, grant: Permit) -> Data[DataSource]:
-    """The configuration is checked by the driver of its type; whether it answers is what a test
-    says."""
+    """The driver validates the configuration; use the test route to check the connection."""
     _check_leaning(grant, body.type, body.config, body.credentials)
-    made = await sources.records.add(
+    source = await sources.records.add(
         name=body.name,
         kind=body.type,
         owner=grant.username,
         config=body.config,
         secrets=revealed(body.credentials),
     )
-    return Data(data=data_source_view(made, shown=True))
+    return Data(data=data_source_view(source, shown=True))
 
 
 @router.get("/{data_source_id}", summary="Show a data source", responses=declare(*PUBLIC, NotFound))
@@ -101,14 +100,16 @@ async def change(
     sources: HasSources,
     grant: Permit,
 ) -> Data[DataSource]:
-    """Credentials that are kept go to no other host: a source that moves needs them again."""
+    """Stored credentials are never sent to another host: changing the host requires them again."""
     source = await sources.records.get(data_source_id)
     await check_edit(source_resource(source), parts.people, grant)
     if grant.role < Role.ADMIN:
         config = source.config if body.config is None else body.config
-        kept = body.credentials is None and source.has_credentials
+        keeps_secrets = body.credentials is None and source.has_credentials
         secrets = (
-            (await sources.records.opening(data_source_id)).secrets if kept else body.credentials
+            (await sources.records.opening(data_source_id)).secrets
+            if keeps_secrets
+            else body.credentials
         )
         _check_leaning(grant, source.type, config, secrets or ())
     changed = await sources.records.update(
@@ -129,13 +130,13 @@ async def change(
 async def drop(
     data_source_id: SourceId, parts: ServicesDep, sources: HasSources, grant: Permit
 ) -> Data[Dropped]:
-    """Refused while mappings are on it, or jobs that are not over read from it."""
+    """Refused while mappings use it, or unfinished jobs read from it."""
     await _to_change(data_source_id, sources, grant)
     jobs, total = await parts.browser.live_with({"data_source_id": data_source_id})
     if jobs:
         raise DependencyExists(
             f"{total} jobs that are not over read from data source {data_source_id}.",
-            hint="Let them end, or cancel them.",
+            hint="Wait until they finish, or cancel them.",
             jobs=jobs,
             count=total,
         )
@@ -149,7 +150,7 @@ async def drop(
 async def test(
     data_source_id: SourceId, parts: ServicesDep, sources: HasSources, grant: Permit
 ) -> Data[TestResult]:
-    """Really connects. That it does not work is an answer, not an error, and is remembered."""
+    """Connects to the source. A failure is a result with status 200, and is stored."""
     source = await sources.records.get(data_source_id)
     await check_edit(source_resource(source), parts.people, grant)
     tested, seconds = await sources.records.test(data_source_id, by=grant.username)
@@ -170,8 +171,8 @@ async def test(
 async def make_default(
     data_source_id: SourceId, sources: HasSources, grant: Permit
 ) -> Data[DataSource]:
-    """The source of every query that names none. Everybody may read from it, so it is not its
-    owner's to decide."""
+    """The default source serves queries that name none. Everybody may read from it, so only admins
+    can set it."""
     default = await sources.records.make_default(data_source_id, actor=grant.username)
     return Data(data=data_source_view(default, shown=True))
 
@@ -186,13 +187,13 @@ async def browse(
     sources: HasSources,
     grant: Permit,
 ) -> Listing[Table]:
-    """Asks the source itself, now; the schema browser knows what it said last."""
+    """Queries the source directly; the schema browser uses a cache."""
     await _to_use(data_source_id, sources, grant)
     tables = await sources.records.ask(
         data_source_id, lambda source: table_lookup.tables(source, query.prefix), by=grant.username
     )
-    found = [table_view(table) for table in tables]
-    return query.cut(found if query.ascending else found[::-1], request)
+    rows = [table_view(table) for table in tables]
+    return query.cut(rows if query.ascending else rows[::-1], request)
 
 
 @router.get(
@@ -208,13 +209,12 @@ async def schema(
     sources: HasSources,
     grant: Permit,
 ) -> Data[TableSchema]:
-    """A name that several tables have is 409 until its schema, or its catalog, is written before
-    it."""
+    """409 for an ambiguous name: qualify it with its schema, or its catalog."""
     await _to_use(data_source_id, sources, grant)
-    found, columns = await sources.records.ask(
+    described, columns = await sources.records.ask(
         data_source_id, lambda source: table_lookup.columns(source, table), by=grant.username
     )
-    return Data(data=schema_view(found, columns))
+    return Data(data=schema_view(described, columns))
 
 
 async def _to_change(data_source_id: int, sources: Sources, grant: Grant) -> repository.DataSource:
@@ -237,8 +237,8 @@ def _check_leaning(
 ) -> None:
     if grant.role < Role.ADMIN and leans_on_server(kind, config, secrets):
         raise PermissionDenied(
-            "Only admins make sources of what the server itself may read.",
-            hint="Give credentials of your own; files and sockets of the server are not for everybody.",
+            "Only admins can create sources with the server's own access.",
+            hint="Send your own credentials; the server's files and sockets are for admins only.",
         )
 
 

@@ -139,7 +139,7 @@ async def columns(
     sources: HasSources,
     grant: Permit,
 ) -> Listing[Column]:
-    """In the order of the table."""
+    """In the table's column order."""
     return _page(
         Column, await sources.cache.columns(_reader(grant), catalog, schema, table), query, request
     )
@@ -149,8 +149,7 @@ async def columns(
 async def search_tables(
     query: Search, request: Request, sources: HasSources, grant: Permit
 ) -> Listing[Table]:
-    """Names that begin with it come first, then those that hold it; large and small letters are the
-    same."""
+    """Names with this prefix come first, then those that contain it; case-insensitive."""
     return _found(
         Table,
         await sources.cache.search_tables(_reader(grant), query.q, query.limit),
@@ -171,16 +170,18 @@ async def search_columns(
     )
 
 
-@router.post("/admin/refresh", summary="Ask all sources again", responses=declare(*PUBLIC))
+@router.post(
+    "/admin/refresh", summary="Refresh the cache from all sources", responses=declare(*PUBLIC)
+)
 async def refresh(parts: ServicesDep, _: Permit) -> Data[Triggered]:
-    """Begins now and goes on by itself; until a source has answered, what it said before stands."""
+    """Starts a refresh in the background; a source's old entries stay until it has answered."""
     for loop in parts.loops:
         if isinstance(loop, SchemaRefresh):
             loop.trigger()
     return Data(data=Triggered())
 
 
-@router.get("/stats", summary="Say what the cache holds", responses=declare(*PUBLIC))
+@router.get("/stats", summary="Show the cache statistics", responses=declare(*PUBLIC))
 async def stats(sources: HasSources, _: Permit) -> Data[Stats]:
     return Data(data=Stats(**await sources.cache.stats()))
 
@@ -192,8 +193,8 @@ def _reader(grant: Grant) -> Reader:
 def _page(
     kind: type[T], rows: Sequence[Mapping[str, Any]], query: NameQuery, request: Request
 ) -> Listing[T]:
-    found = [kind.model_validate(row) for row in rows]
-    return query.cut(found if query.ascending else found[::-1], request)
+    page = [kind.model_validate(row) for row in rows]
+    return query.cut(page if query.ascending else page[::-1], request)
 
 
 def _found(

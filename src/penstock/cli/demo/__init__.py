@@ -39,7 +39,7 @@ PAGE = Path("penstock-demo.html")
 
 
 def demo(*, to: To = PAGE, json: Json = False) -> int:
-    """Storm the job engine, find the fraud rings in a bank's graph, hold invoices against payments,
+    """Stress-test the job engine, find fraud rings in a graph, reconcile invoices with payments,
     tidy a table."""
     from penstock.kit import logging
 
@@ -88,11 +88,11 @@ def _acts(
     token = home.secret("operator_token")
     with Client(url, token) as ps:
         put = setup.put(ps, home)
-        found = rings.find(ps, put.mapping_id, say, quiet=quiet)
+        circles = rings.find(ps, put.mapping_id, say, quiet=quiet)
         agreed = books.agree(ps, put.recipe_id, say, quiet=quiet)
-        kept = lake.keep(ps, token, say, quiet=quiet)
+        table = lake.keep(ps, token, say, quiet=quiet)
     return Played(
-        storm=story, rings=found, books=agreed, lake=kept, seconds=time.monotonic() - started
+        storm=story, rings=circles, books=agreed, lake=table, seconds=time.monotonic() - started
     )
 
 

@@ -91,15 +91,15 @@ class Side:
     @property
     def reasons(self) -> dict[str, tuple[int, Decimal]]:
         """Rows and money of each reason, the dearest first."""
-        found: dict[str, tuple[int, Decimal]] = {}
-        for each in self.breaks:
-            rows, amount = found.get(each.reason, (0, Decimal()))
-            found[each.reason] = (rows + 1, amount + each.amount)
-        return dict(sorted(found.items(), key=lambda item: -item[1][1]))
+        totals: dict[str, tuple[int, Decimal]] = {}
+        for row in self.breaks:
+            rows, amount = totals.get(row.reason, (0, Decimal()))
+            totals[row.reason] = (rows + 1, amount + row.amount)
+        return dict(sorted(totals.items(), key=lambda item: -item[1][1]))
 
     @property
     def open_amount(self) -> Decimal:
-        return sum((each.amount for each in self.breaks), Decimal())
+        return sum((row.amount for row in self.breaks), Decimal())
 
     @property
     def ties(self) -> bool:
@@ -126,7 +126,7 @@ class Books:
 def prepare(ps: Client) -> str:
     """The recipe, saved where it is not yet; returns its id."""
     recipe_id: str = RECIPE["recipe_id"]
-    if all(each["recipe_id"] != recipe_id for each in ps.reconcile.recipes()):
+    if all(recipe["recipe_id"] != recipe_id for recipe in ps.reconcile.recipes()):
         ps.reconcile.save(RECIPE)
     return recipe_id
 
@@ -207,7 +207,8 @@ def show(books: Books) -> None:
     out.print(table)
     mark = "[green]✓[/green] It ties to the cent" if books.good else "[red]✗[/red] It does not tie"
     out.print(
-        f"\n{mark}: matched plus breaks is what was read, on both sides. Matched in {books.seconds:.1f} s."
+        f"\n{mark}: matched plus breaks is what was read, on both sides. Matched in "
+        f"{books.seconds:.1f} s."
     )
 
 

@@ -92,7 +92,7 @@ def _look(table: IcebergTable) -> Look:
     )
 
 
-def show(kept: Kept) -> None:
+def show(result: Kept) -> None:
     table = Table(title=f"The table {NAME}", box=None, header_style="bold", title_justify="left")
     for heading in ("", "before", "after"):
         table.add_column(heading, justify="left" if not heading else "right")
@@ -102,18 +102,21 @@ def show(kept: Kept) -> None:
         ("kilobytes", "kB"),
         ("rows", "rows"),
     ):
-        table.add_row(title, *(f"{getattr(look, name):,}" for look in (kept.before, kept.after)))
+        table.add_row(
+            title, *(f"{getattr(look, name):,}" for look in (result.before, result.after))
+        )
     out.print(table)
-    mark = "[green]✓[/green] The same rows" if kept.good else "[red]✗[/red] Not as it should be"
+    mark = "[green]✓[/green] The same rows" if result.good else "[red]✗[/red] Not as it should be"
     out.print(
-        f"\n{mark} in {kept.after.files:,} of {kept.before.files:,} files, locked and fenced meanwhile."
+        f"\n{mark} in {result.after.files:,} of {result.before.files:,} files, locked and fenced "
+        "meanwhile."
     )
 
 
-def document(kept: Kept) -> dict[str, Any]:
-    looks = {"before": kept.before, "after": kept.after}
+def document(result: Kept) -> dict[str, Any]:
+    looks = {"before": result.before, "after": result.after}
     counted = {
         name: asdict(look) | {"files": look.files, "kilobytes": look.kilobytes}
         for name, look in looks.items()
     }
-    return counted | {"ok": kept.good}
+    return counted | {"ok": result.good}

@@ -67,8 +67,8 @@ EDGES = (
     edge(
         "SENT_MUCH",
         ("Account", "Account"),
-        "SELECT from_account, to_account, CAST(sum(amount) AS DOUBLE) AS amount, count(*) AS times FROM transfers"
-        f" WHERE amount >= {LARGE} GROUP BY from_account, to_account",
+        "SELECT from_account, to_account, CAST(sum(amount) AS DOUBLE) AS amount, count(*) AS "
+        f"times FROM transfers WHERE amount >= {LARGE} GROUP BY from_account, to_account",
         ("from_account", "to_account"),
         amount="DOUBLE",
         times="INT64",
@@ -80,7 +80,10 @@ WITH a.ring AS ring, collect(p.name) AS people, count(a) AS accounts
 WHERE accounts >= $least
 RETURN ring, accounts, people ORDER BY accounts DESC
 """
-MONEY = "MATCH (a:Account)-[t:SENT_MUCH]->(b:Account) WHERE a.ring = $ring AND b.ring = $ring RETURN a, t, b"
+MONEY = (
+    "MATCH (a:Account)-[t:SENT_MUCH]->(b:Account) WHERE a.ring = $ring AND b.ring = $ring RETURN "
+    "a, t, b"
+)
 OWNERS = "MATCH (p:Person)-[o:OWNS]->(a:Account) WHERE a.ring = $ring RETURN p, o, a"
 SHARED = """
 MATCH (a:Account)<-[:OWNS]-(p:Person)-[:USES]->(d:Device)
@@ -120,11 +123,12 @@ class Rings:
 
 def prepare(ps: Client, source_id: int) -> int:
     """The bank as a mapping, made where there is none; returns its id."""
-    found = next(
-        (each.id for each in ps.mappings.list(search=MAPPING) if each.name == MAPPING), None
+    mapping_id = next(
+        (mapping.id for mapping in ps.mappings.list(search=MAPPING) if mapping.name == MAPPING),
+        None,
     )
     return (
-        found
+        mapping_id
         or ps.mappings.create(
             MAPPING,
             nodes=NODES,
@@ -141,14 +145,15 @@ def find(ps: Client, mapping_id: int, say: Callable[[str], None], *, quiet: bool
         seconds = time.monotonic() - started
         size = graph.schema()
         say(
-            f"{size['total_nodes']:,} nodes and {size['total_edges']:,} edges in a graph after {seconds:.1f} s"
+            f"{size['total_nodes']:,} nodes and {size['total_edges']:,} edges in a graph after "
+            f"{seconds:.1f} s"
         )
         graph.algo.scc(
             node_label="Account", edge_type="SENT_MUCH", write="ring", progress=not quiet
         )
-        found = [_ring(graph, row) for row in graph.query(RINGS, {"least": SMALLEST_RING})]
+        rings = [_ring(graph, row) for row in graph.query(RINGS, {"least": SMALLEST_RING})]
     return Rings(
-        found=found, nodes=size["total_nodes"], edges=size["total_edges"], seconds_to_graph=seconds
+        found=rings, nodes=size["total_nodes"], edges=size["total_edges"], seconds_to_graph=seconds
     )
 
 
@@ -172,18 +177,19 @@ def show(rings: Rings) -> None:
         )
     out.print(table)
     out.print(
-        f"\n[green]✓[/green] [bold]{len(rings.found)}[/bold] rings in {rings.nodes:,} nodes and {rings.edges:,} edges;"
-        f" from tables to a running graph in {rings.seconds_to_graph:.1f} s."
+        f"\n[green]✓[/green] [bold]{len(rings.found)}[/bold] rings in {rings.nodes:,} nodes and "
+        f"{rings.edges:,} edges; from tables to a running graph in {rings.seconds_to_graph:.1f} "
+        "s."
     )
 
 
 def document(rings: Rings) -> dict[str, Any]:
-    told = [
+    documents = [
         {key: value for key, value in asdict(ring).items() if key not in ("nodes", "edges")}
         for ring in rings.found
     ]
     return {
-        "found": told,
+        "found": documents,
         "nodes": rings.nodes,
         "edges": rings.edges,
         "seconds_to_graph": rings.seconds_to_graph,

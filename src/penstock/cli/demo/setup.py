@@ -35,10 +35,10 @@ def put(ps: Client, home: Home) -> Furniture:
 
 
 def _source(ps: Client, file: Path) -> int:
-    found = next(
+    source_id = next(
         (source.id for source in ps.sources.list() if source.name == warehouse.SOURCE), None
     )
-    return found or ps.sources.create(warehouse.SOURCE, "duckdb", {"database": str(file)}).id
+    return source_id or ps.sources.create(warehouse.SOURCE, "duckdb", {"database": str(file)}).id
 
 
 def _file(home: Home) -> Path:

@@ -1,4 +1,4 @@
-"""The demo warehouse: a DuckDB file with a small bank in it, and a company's invoices and payments."""
+"""The demo warehouse: a DuckDB file with a small bank and a company's invoices and payments."""
 
 from __future__ import annotations
 

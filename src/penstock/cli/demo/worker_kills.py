@@ -83,7 +83,7 @@ def play(
                 live.update(_board(jobs))
             return jobs
 
-        jobs = _until(look, lambda found: len(_holders(found)) >= WORKERS)
+        jobs = _until(look, lambda rows: len(_holders(rows)) >= WORKERS)
         (story.killed, story.killed_held), (story.frozen, story.frozen_held) = list(
             _holders(jobs).items()
         )[:2]
@@ -95,10 +95,11 @@ def play(
         os.kill(sleeper, SIGSTOP)
         say(f"[red]kill -9[/red] {story.killed}, which held jobs {_listed(story.killed_held)}")
         say(f"[blue]froze[/blue] {story.frozen}, which held jobs {_listed(story.frozen_held)}")
-        _until(look, lambda found: all(job["status"] == "succeeded" for job in found))
+        _until(look, lambda rows: all(job["status"] == "succeeded" for job in rows))
         os.kill(sleeper, SIGCONT)
         say(
-            f"[blue]woke[/blue] {story.frozen}: its jobs are done by others, its own writes come too late"
+            f"[blue]woke[/blue] {story.frozen}: its jobs are done by others, its own writes come "
+            "too late"
         )
         story.stale_refused = _until(lambda: _stale(http), lambda count: count > 0)
         story.jobs = [http.call("GET", f"/api/jobs/{job_id}")["data"] for job_id in ids]
@@ -108,26 +109,26 @@ def play(
 
 def _until(look: Callable[[], T], enough: Callable[[T], bool]) -> T:
     until = time.monotonic() + PATIENCE
-    while not enough(found := look()):
+    while not enough(value := look()):
         if time.monotonic() > until:
             raise TimeoutError(
                 f"The demo waited {PATIENCE:g} s in vain; the logs are in its home folder."
             )
         time.sleep(0.1)
-    return found
+    return value
 
 
 def _here(http: Session, since: datetime) -> int:
-    found = http.call("GET", "/api/workers")["data"]
-    return sum(datetime.fromisoformat(worker["started_at"]) >= since for worker in found)
+    workers = http.call("GET", "/api/workers")["data"]
+    return sum(datetime.fromisoformat(worker["started_at"]) >= since for worker in workers)
 
 
 def _holders(jobs: list[dict[str, Any]]) -> dict[str, list[int]]:
-    held: dict[str, list[int]] = {}
+    jobs_by_worker: dict[str, list[int]] = {}
     for job in jobs:
         if job["status"] == "running":
-            held.setdefault(job["worker"], []).append(job["id"])
-    return held
+            jobs_by_worker.setdefault(job["worker"], []).append(job["id"])
+    return jobs_by_worker
 
 
 def _stale(http: Session) -> int:
@@ -176,9 +177,10 @@ def show(story: Story) -> None:
     out.print(table)
     mark = "[green]✓[/green]" if story.good else "[red]✗[/red]"
     out.print(
-        f"\n{mark} [bold]{story.ended_once} of {JOBS}[/bold] jobs ended exactly once in {story.seconds:.1f} s: "
-        f"{len(story.killed_held)} taken over from a killed worker, {len(story.frozen_held)} from a frozen one, "
-        f"[bold]{story.stale_refused}[/bold] late writes refused by the fence."
+        f"\n{mark} [bold]{story.ended_once} of {JOBS}[/bold] jobs ended exactly once in "
+        f"{story.seconds:.1f} s: {len(story.killed_held)} taken over from a killed worker, "
+        f"{len(story.frozen_held)} from a frozen one, [bold]{story.stale_refused}[/bold] late "
+        "writes refused by the fence."
     )
 
 

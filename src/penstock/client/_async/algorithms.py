@@ -54,10 +54,10 @@ class AsyncExecution:
         return f"<Execution {self.info.algorithm_name} {self.status}>"
 
     async def refresh(self) -> AsyncExecution:
-        found = await self._transport.call(
+        answer = await self._transport.call(
             "GET", f"/wrapper/{{slug}}/{self._family}/status/{{id}}", path=self._path
         )
-        self.info = decode(ExecutionInfo, found)
+        self.info = decode(ExecutionInfo, answer)
         return self
 
     async def how_far(self) -> tuple[float, str]:
@@ -72,7 +72,10 @@ class AsyncExecution:
         """Until it is over; Failed, with the cause, when it did not complete."""
         await until_settled(self, self.info.algorithm_name, OPEN, timeout=timeout, show=progress)
         if self.status != "completed":
-            message = f"{self.info.algorithm_name} {self.status}: {self.info.error_message or 'no reason was given'}"
+            message = (
+                f"{self.info.algorithm_name} {self.status}: "
+                f"{self.info.error_message or 'no reason was given'}"
+            )
             raise Failed(message, code="ALGORITHM_FAILED", status=200)
         return self
 
@@ -114,28 +117,34 @@ class AsyncAlgorithms:
         body["parameters"] = {key: value for key, value in arguments.items() if key not in _OWN}
         if write is not None:
             body["result_property"] = write
-        found = await self._call(
+        answer = await self._call(
             "POST", f"/wrapper/{{slug}}/{self._family}/{{name}}", name=name, json=body
         )
         execution = AsyncExecution(
-            self._transport, self._slug, self._family, decode(ExecutionInfo, found)
+            self._transport, self._slug, self._family, decode(ExecutionInfo, answer)
         )
         return await execution.wait(progress=progress) if wait else execution
 
     async def catalogue(self, category: str | None = None) -> list[dict[str, Any]]:
         query = {"category": category}
-        found = await self._call("GET", f"/wrapper/{{slug}}/{self._family}/algorithms", query=query)
-        algorithms: list[dict[str, Any]] = found["algorithms"] if isinstance(found, dict) else found
+        answer = await self._call(
+            "GET", f"/wrapper/{{slug}}/{self._family}/algorithms", query=query
+        )
+        algorithms: list[dict[str, Any]] = (
+            answer["algorithms"] if isinstance(answer, dict) else answer
+        )
         return algorithms
 
     async def describe(self, name: str) -> dict[str, Any]:
         template = f"/wrapper/{{slug}}/{self._family}/algorithms/{{name}}"
-        found: dict[str, Any] = await self._call("GET", template, name=name)
-        return found
+        description: dict[str, Any] = await self._call("GET", template, name=name)
+        return description
 
     async def executions(self) -> list[dict[str, Any]]:
-        found = await self._call("GET", f"/wrapper/{{slug}}/{self._family}/executions")
-        executions: list[dict[str, Any]] = found["executions"] if isinstance(found, dict) else found
+        answer = await self._call("GET", f"/wrapper/{{slug}}/{self._family}/executions")
+        executions: list[dict[str, Any]] = (
+            answer["executions"] if isinstance(answer, dict) else answer
+        )
         return executions
 
     async def _call(

@@ -74,10 +74,10 @@ class AsyncClient:
         await self.transport.aclose()
 
     async def health(self) -> shapes.Alive:
-        found: shapes.Alive = await self.transport.call("GET", "/health")
-        return found
+        answer: shapes.Alive = await self.transport.call("GET", "/health")
+        return answer
 
     async def ready(self) -> shapes.Readiness:
         """Whether it has its database and takes jobs."""
-        found: shapes.Readiness = await self.transport.call("GET", "/ready")
-        return found
+        answer: shapes.Readiness = await self.transport.call("GET", "/ready")
+        return answer

@@ -95,7 +95,10 @@ class AsyncGraph:
         )
         if self.status != "running":
             raise Failed(
-                f"Instance {self.id} is {self.status}: {self.info.error_message or 'no reason was given'}",
+                (
+                    f"Instance {self.id} is {self.status}: "
+                    f"{self.info.error_message or 'no reason was given'}"
+                ),
                 code=self.info.error_code or "STARTUP_FAILED",
                 status=200,
                 details={"failed_phase": self.info.failed_phase},
@@ -119,16 +122,16 @@ class AsyncGraph:
         if max_rows is not None:
             body["max_rows"] = max_rows
         patience = None if timeout is None else timeout + 30.0
-        found = await self._ask(
+        answer = await self._ask(
             "POST", "/wrapper/{slug}/query", json=body, timeout=patience or 600.0
         )
         return QueryResult(
-            columns=tuple(found["columns"]),
-            column_types=tuple(found["column_types"]),
-            rows=found["rows"],
-            execution_time_ms=found["execution_time_ms"],
-            truncated=found["truncated"],
-            neighbours=self._neighbours,
+            columns=tuple(answer["columns"]),
+            column_types=tuple(answer["column_types"]),
+            rows=answer["rows"],
+            execution_time_ms=answer["execution_time_ms"],
+            truncated=answer["truncated"],
+            neighbors=self._neighbors,
         )
 
     async def arrow(
@@ -145,16 +148,16 @@ class AsyncGraph:
             return table
 
     async def schema(self) -> dict[str, Any]:
-        found: dict[str, Any] = await self._ask("GET", "/wrapper/{slug}/schema")
-        return found
+        answer: dict[str, Any] = await self._ask("GET", "/wrapper/{slug}/schema")
+        return answer
 
     async def server_status(self) -> dict[str, Any]:
-        found: dict[str, Any] = await self._ask("GET", "/wrapper/{slug}/status")
-        return found
+        answer: dict[str, Any] = await self._ask("GET", "/wrapper/{slug}/status")
+        return answer
 
     async def lock(self) -> dict[str, Any]:
-        found: dict[str, Any] = (await self._ask("GET", "/wrapper/{slug}/lock"))["lock"]
-        return found
+        holder: dict[str, Any] = (await self._ask("GET", "/wrapper/{slug}/lock"))["lock"]
+        return holder
 
     async def subgraph(
         self,
@@ -169,8 +172,8 @@ class AsyncGraph:
         body = {"hops": hops} | given(
             start=start, cypher=cypher, relationship_types=relationship_types, limit=limit
         )
-        found: dict[str, Any] = await self._ask("POST", "/wrapper/{slug}/subgraph", json=body)
-        return found
+        answer: dict[str, Any] = await self._ask("POST", "/wrapper/{slug}/subgraph", json=body)
+        return answer
 
     async def update(
         self, *, name: str | None = None, description: str | None = None
@@ -199,7 +202,7 @@ class AsyncGraph:
         return await self.refresh()
 
     async def suspend(self, *, force: bool = False, reason: str = "") -> AsyncGraph:
-        """Its memory is given back, what was computed is kept; `resume` brings it back."""
+        """Free its memory and keep computed results; `resume` restores it."""
         await self._call(
             "POST", "/api/instances/{id}/suspend", json={"force": force, "reason": reason}
         )
@@ -214,7 +217,7 @@ class AsyncGraph:
         await self.terminate(force=True, reason=reason)
 
     async def terminate(self, *, force: bool = False, reason: str = "", wait: bool = True) -> None:
-        """Gone afterwards; gone already is well. Without `wait` it may still be stopping."""
+        """Terminate it; a no-op if already terminated. Without `wait` it may still be stopping."""
         try:
             await self._call(
                 "POST", "/api/instances/{id}/terminate", json={"force": force, "reason": reason}
@@ -225,9 +228,13 @@ class AsyncGraph:
         except NotFound:
             return
 
-    async def _neighbours(self, node_id: str, limit: int) -> Neighborhood:
-        found = await self.subgraph([node_id], limit=limit)
-        return {"nodes": found["nodes"], "edges": found["edges"], "truncated": found["truncated"]}
+    async def _neighbors(self, node_id: str, limit: int) -> Neighborhood:
+        neighborhood = await self.subgraph([node_id], limit=limit)
+        return {
+            "nodes": neighborhood["nodes"],
+            "edges": neighborhood["edges"],
+            "truncated": neighborhood["truncated"],
+        }
 
     async def _call(self, method: str, template: str, *, json: object = None) -> Any:
         answer = await self._transport.call(method, template, path={"id": self.id}, json=json)
@@ -288,7 +295,7 @@ class AsyncInstances:
 
     async def limits(self) -> shapes.UserStatus:
         """How many you run, and how many you may."""
-        found: shapes.UserStatus = (
+        answer: shapes.UserStatus = (
             await self._transport.call("GET", "/api/instances/user/status")
         )["data"]
-        return found
+        return answer

@@ -1,4 +1,4 @@
-"""Jobs of the kernel: everything long is one; and the schedules that make them by the clock."""
+"""Jobs, and the schedules that create them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OPEN = ("queued", "running", "parked")
 
 
 class AsyncJob:
-    """A job as it was when it was asked for; `refresh` asks again."""
+    """A job as last fetched; `refresh` fetches it again."""
 
     def __init__(self, transport: AsyncTransport, data: Mapping[str, Any]) -> None:
         self._transport = transport
@@ -54,8 +54,8 @@ class AsyncJob:
         return self
 
     async def how_far(self) -> tuple[float, str]:
-        known = self.info.progress if isinstance(self.info.progress, dict) else {}
-        return float(known.get("percent") or 0.0), str(known.get("step") or self.status)
+        progress = self.info.progress if isinstance(self.info.progress, dict) else {}
+        return float(progress.get("percent") or 0.0), str(progress.get("step") or self.status)
 
     async def events(self) -> AsyncIterator[Change]:
         """Where it is, at every change until it is over."""
@@ -94,8 +94,8 @@ class AsyncJob:
         answer = await self._transport.call(
             "GET", "/api/jobs/{job_id}/actions", path={"job_id": self.id}
         )
-        found: list[shapes.ActionView] = answer["data"]
-        return found
+        rows: list[shapes.ActionView] = answer["data"]
+        return rows
 
 
 class AsyncJobs:
@@ -129,10 +129,10 @@ class AsyncJobs:
             lock_key=lock_key,
             unique_key=unique_key,
         )
-        made: shapes.JobEnqueued = (await self._transport.call("POST", "/api/jobs", json=body))[
+        enqueued: shapes.JobEnqueued = (await self._transport.call("POST", "/api/jobs", json=body))[
             "data"
         ]
-        return await AsyncJob(self._transport, made).refresh()
+        return await AsyncJob(self._transport, enqueued).refresh()
 
     async def get(self, job_id: int) -> AsyncJob:
         answer = await self._transport.call("GET", "/api/jobs/{job_id}", path={"job_id": job_id})
@@ -155,12 +155,14 @@ class AsyncSchedules:
         """Add or replace one: `set("nightly", "0 3 * * *", {"kind": "probe"},
         zone="Europe/Vienna")`."""
         body: shapes.ScheduleBody = {"cron": cron, "zone": zone, "enabled": enabled, "job": job}
-        made: shapes.Schedule = await self._call("PUT", "/api/schedules/{name}", name, json=body)
-        return made
+        schedule: shapes.Schedule = await self._call(
+            "PUT", "/api/schedules/{name}", name, json=body
+        )
+        return schedule
 
     async def get(self, name: str) -> shapes.Schedule:
-        found: shapes.Schedule = await self._call("GET", "/api/schedules/{name}", name)
-        return found
+        schedule: shapes.Schedule = await self._call("GET", "/api/schedules/{name}", name)
+        return schedule
 
     async def list(
         self, **filters: Unpack[shapes.SchedulesFilters]

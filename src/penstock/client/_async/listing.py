@@ -1,4 +1,4 @@
-"""Lists, page by page as they are asked for."""
+"""Iterates over paginated lists."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ async def listed(
     path: Mapping[str, object] | None = None,
     **query: object,
 ) -> AsyncIterator[Any]:
-    """Every item; what is deleted or added meanwhile may shift a page, as in any list that lives."""
+    """Iterate over all pages; concurrent inserts and deletes may shift a page."""
     offset = 0
     while True:
         page = {"offset": offset, "limit": PAGE} | query

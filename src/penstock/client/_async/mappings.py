@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class AsyncMapping:
-    """A mapping as it was when it was asked for; `refresh` asks again."""
+    """A mapping as last fetched; `refresh` fetches it again."""
 
     def __init__(self, transport: AsyncTransport, info: MappingInfo) -> None:
         self._transport = transport
@@ -91,16 +91,16 @@ class AsyncMapping:
         return [item async for item in listed(self._transport, template, {"id": self.id})]
 
     async def version(self, number: int) -> shapes.VersionDetail:
-        found: shapes.VersionDetail = await self._call(
+        version: shapes.VersionDetail = await self._call(
             "GET", "/api/mappings/{id}/versions/{version}", version=number
         )
-        return found
+        return version
 
     async def diff(self, before: int, after: int) -> shapes.Diff:
-        found: shapes.Diff = await self._call(
+        answer: shapes.Diff = await self._call(
             "GET", "/api/mappings/{id}/versions/{before}/diff/{after}", before=before, after=after
         )
-        return found
+        return answer
 
     async def restore(self, number: int) -> AsyncMapping:
         """A new version equal to an old one."""
@@ -115,8 +115,8 @@ class AsyncMapping:
         answer = await self._transport.call(
             "GET", "/api/mappings/{id}/tree", path={"id": self.id}, query=query
         )
-        found: shapes.Tree = answer["data"]
-        return found
+        answer_tree: shapes.Tree = answer["data"]
+        return answer_tree
 
     async def start(
         self,
@@ -195,8 +195,8 @@ class AsyncProposal:
         progress: bool = True,
     ) -> AsyncGraph:
         """Create it, and start a graph of it."""
-        made = await self.create(name)
-        return await made.start(engine=engine, ttl=ttl, wait=wait, progress=progress)
+        snapshot = await self.create(name)
+        return await snapshot.start(engine=engine, ttl=ttl, wait=wait, progress=progress)
 
 
 class AsyncMappings:
@@ -231,7 +231,7 @@ class AsyncMappings:
         )
 
     async def list(self, **filters: Unpack[shapes.MappingsFilters]) -> AsyncIterator[AsyncMapping]:
-        """All that match, page by page as they are asked for."""
+        """All matches, fetched page by page."""
         async for item in listed(self._transport, "/api/mappings", **filters):
             yield AsyncMapping(self._transport, decode(MappingInfo, item))
 
@@ -246,8 +246,8 @@ class AsyncMappings:
             "data_source_id": data_source,
         }
         answer = await self._transport.call("POST", "/api/mappings/validate", json=body)
-        found: shapes.MappingValidation = answer["data"]
-        return found
+        result: shapes.MappingValidation = answer["data"]
+        return result
 
     async def infer(
         self,

@@ -1,4 +1,4 @@
-"""What operators decide, see and do by hand; and the browser of schemas."""
+"""Operations: settings, cluster, background loops, audit log and the schema browser."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class AsyncOperations:
         self._transport = transport
 
     async def lifecycle(self) -> shapes.Lifecycle:
-        """How long mappings, snapshots and instances live when nobody says."""
-        found: shapes.Lifecycle = await self._data("GET", "/api/config/lifecycle")
-        return found
+        """Default lifetimes of mappings, snapshots and instances."""
+        settings: shapes.Lifecycle = await self._data("GET", "/api/config/lifecycle")
+        return settings
 
     async def set_lifecycle(
         self, **rules: Unpack[shapes.LifecycleSettingsBody]
@@ -32,56 +32,58 @@ class AsyncOperations:
 
     async def concurrency(self) -> shapes.Concurrency:
         """How many instances one analyst, and all together, may run."""
-        found: shapes.Concurrency = await self._data("GET", "/api/config/concurrency")
-        return found
+        settings: shapes.Concurrency = await self._data("GET", "/api/config/concurrency")
+        return settings
 
     async def set_concurrency(self, **limits: Unpack[shapes.ConcurrencyBody]) -> shapes.Concurrency:
-        found: shapes.Concurrency = await self._data("PUT", "/api/config/concurrency", json=limits)
-        return found
+        settings: shapes.Concurrency = await self._data(
+            "PUT", "/api/config/concurrency", json=limits
+        )
+        return settings
 
     async def maintenance(self) -> shapes.Maintenance:
         """Whether the control plane is closed for maintenance."""
-        found: shapes.Maintenance = await self._data("GET", "/api/config/maintenance")
-        return found
+        settings: shapes.Maintenance = await self._data("GET", "/api/config/maintenance")
+        return settings
 
     async def set_maintenance(
         self, **mode: Unpack[shapes.MaintenanceModeBody]
     ) -> shapes.Maintenance:
-        found: shapes.Maintenance = await self._data("PUT", "/api/config/maintenance", json=mode)
-        return found
+        settings: shapes.Maintenance = await self._data("PUT", "/api/config/maintenance", json=mode)
+        return settings
 
     async def export(self) -> shapes.ExportSettings:
-        found: shapes.ExportSettings = await self._data("GET", "/api/config/export")
-        return found
+        settings: shapes.ExportSettings = await self._data("GET", "/api/config/export")
+        return settings
 
     async def set_export(self, **limits: Unpack[shapes.ExportBody]) -> shapes.ExportSettings:
-        found: shapes.ExportSettings = await self._data("PUT", "/api/config/export", json=limits)
-        return found
+        settings: shapes.ExportSettings = await self._data("PUT", "/api/config/export", json=limits)
+        return settings
 
     async def health(self) -> shapes.ClusterHealth:
-        found: shapes.ClusterHealth = await self._data("GET", "/api/cluster/health")
-        return found
+        cluster: shapes.ClusterHealth = await self._data("GET", "/api/cluster/health")
+        return cluster
 
     async def instances(self) -> shapes.ClusterInstances:
-        found: shapes.ClusterInstances = await self._data("GET", "/api/cluster/instances")
-        return found
+        cluster: shapes.ClusterInstances = await self._data("GET", "/api/cluster/instances")
+        return cluster
 
     async def metrics(self) -> shapes.ClusterMetrics:
-        found: shapes.ClusterMetrics = await self._data("GET", "/api/cluster/metrics")
-        return found
+        cluster: shapes.ClusterMetrics = await self._data("GET", "/api/cluster/metrics")
+        return cluster
 
     async def state(self) -> shapes.State:
-        found: shapes.State = await self._data("GET", "/api/ops/state")
-        return found
+        state: shapes.State = await self._data("GET", "/api/ops/state")
+        return state
 
     async def loops(self) -> list[shapes.LoopStatus]:
-        found: shapes.LoopsStatus = await self._data("GET", "/api/ops/jobs/status")
-        return found["jobs"]
+        status: shapes.LoopsStatus = await self._data("GET", "/api/ops/jobs/status")
+        return status["jobs"]
 
     async def trigger(self, job_name: str, reason: str) -> shapes.LoopTriggered:
         body: shapes.TriggerBody = {"job_name": job_name, "reason": reason}
-        found: shapes.LoopTriggered = await self._data("POST", "/api/ops/jobs/trigger", json=body)
-        return found
+        result: shapes.LoopTriggered = await self._data("POST", "/api/ops/jobs/trigger", json=body)
+        return result
 
     async def export_jobs(
         self, **filters: Unpack[shapes.OpsExportJobsFilters]
@@ -93,18 +95,18 @@ class AsyncOperations:
         return page["data"]["jobs"]
 
     async def retry_export(self, job_id: int) -> shapes.ExportJob:
-        found: shapes.ExportJob = await self._data(
+        job: shapes.ExportJob = await self._data(
             "POST", "/api/exports/{job_id}/retry", path={"job_id": job_id}
         )
-        return found
+        return job
 
     async def cancel_export(self, job_id: int, reason: str = "") -> shapes.ExportJob:
         body: shapes.CancelReason = {"reason": reason}
         path = {"job_id": job_id}
-        found: shapes.ExportJob = await self._data(
+        job: shapes.ExportJob = await self._data(
             "POST", "/api/exports/{job_id}/cancel", path=path, json=body
         )
-        return found
+        return job
 
     async def bulk_delete(
         self,
@@ -124,10 +126,10 @@ class AsyncOperations:
             "expected_count": expected_count,
             "dry_run": dry_run,
         }
-        found: shapes.BulkDeleted = await self._data(
+        result: shapes.BulkDeleted = await self._data(
             "DELETE", "/api/admin/resources/bulk", json=body
         )
-        return found
+        return result
 
     async def audit(
         self, **filters: Unpack[shapes.AuditFilters]
@@ -145,8 +147,8 @@ class AsyncOperations:
     async def drain(self, draining: bool | None = None, reason: str = "") -> shapes.Drain:
         """Whether jobs are taken; with a value, from now on."""
         if draining is None:
-            found: shapes.Drain = await self._data("GET", "/api/drain")
-            return found
+            status: shapes.Drain = await self._data("GET", "/api/drain")
+            return status
         body: shapes.DrainBody = {"draining": draining, "reason": reason}
         changed: shapes.Drain = await self._data("PUT", "/api/drain", json=body)
         return changed
@@ -191,15 +193,15 @@ class AsyncSchemas:
         answer = await self._transport.call(
             "GET", "/api/schema/search/tables", query={"q": text, "limit": limit}
         )
-        found: list[shapes.BrowsedTable] = answer["data"]
-        return found
+        rows: list[shapes.BrowsedTable] = answer["data"]
+        return rows
 
     async def search_columns(self, text: str, limit: int = 100) -> list[shapes.ColumnListed]:
         answer = await self._transport.call(
             "GET", "/api/schema/search/columns", query={"q": text, "limit": limit}
         )
-        found: list[shapes.ColumnListed] = answer["data"]
-        return found
+        rows: list[shapes.ColumnListed] = answer["data"]
+        return rows
 
     async def refresh(self) -> shapes.RefreshTriggered:
         done: shapes.RefreshTriggered = (
@@ -208,5 +210,5 @@ class AsyncSchemas:
         return done
 
     async def stats(self) -> shapes.Stats:
-        found: shapes.Stats = (await self._transport.call("GET", "/api/schema/stats"))["data"]
-        return found
+        answer: shapes.Stats = (await self._transport.call("GET", "/api/schema/stats"))["data"]
+        return answer

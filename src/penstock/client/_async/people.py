@@ -1,4 +1,4 @@
-"""Users, their keys, and what they like."""
+"""Users, their API keys and favorites."""
 
 from __future__ import annotations
 
@@ -74,14 +74,14 @@ class AsyncUsers:
     ) -> shapes.NewKey:
         """The key itself is in this answer, and never in another."""
         body = given(name=name, expires_in_days=expires_in_days)
-        made: shapes.NewKey = await self._call(
+        key: shapes.NewKey = await self._call(
             "POST", "/api/users/{username}/api-keys", username, json=body
         )
-        return made
+        return key
 
     async def keys(self, username: str) -> list[shapes.ShownKey]:
-        found: shapes.KeyList = await self._call("GET", "/api/users/{username}/api-keys", username)
-        return found["data"]
+        keys: shapes.KeyList = await self._call("GET", "/api/users/{username}/api-keys", username)
+        return keys["data"]
 
     async def revoke_keys(self, username: str) -> shapes.Revoked:
         done: shapes.Revoked = await self._call(
@@ -111,10 +111,10 @@ class AsyncFavorites:
 
     async def add(self, resource_type: ResourceType, resource_id: int) -> shapes.Favorite:
         body: shapes.FavoriteBody = {"resource_type": resource_type, "resource_id": resource_id}
-        made: shapes.Favorite = (await self._transport.call("POST", "/api/favorites", json=body))[
-            "data"
-        ]
-        return made
+        favorite: shapes.Favorite = (
+            await self._transport.call("POST", "/api/favorites", json=body)
+        )["data"]
+        return favorite
 
     async def drop(self, resource_type: ResourceType, resource_id: int) -> shapes.FavoriteDropped:
         path = {"resource_type": resource_type, "resource_id": resource_id}

@@ -1,4 +1,4 @@
-"""Reconciliation: recipes, what people decide about their records, and how they are run."""
+"""Reconciliation: recipes, decisions, notes and uploads."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class AsyncReconcile:
         *,
         expected: int | None = None,
     ) -> shapes.Recipe:
-        """A new recipe, or the next version of one; `expected` is the version that it must follow."""
+        """Save a recipe or its next version; `expected` is the version it must follow."""
         body = {"recipe": dict(recipe)}
         if recipe_id is None:
             answer = await self._transport.call("POST", "/api/recipes", json=body)
@@ -76,10 +76,10 @@ class AsyncReconcile:
         return saved
 
     async def recipe(self, recipe_id: str, version: int | None = None) -> shapes.Recipe:
-        found: shapes.Recipe = await self._recipe(
+        document: shapes.Recipe = await self._recipe(
             "GET", "/api/recipes/{recipe_id}", recipe_id, version=version
         )
-        return found
+        return document
 
     async def recipes(
         self, **filters: Unpack[shapes.RecipesFilters]
@@ -88,10 +88,10 @@ class AsyncReconcile:
             yield item
 
     async def versions(self, recipe_id: str) -> list[shapes.RecipeVersion]:
-        found: list[shapes.RecipeVersion] = await self._recipe(
+        rows: list[shapes.RecipeVersion] = await self._recipe(
             "GET", "/api/recipes/{recipe_id}/versions", recipe_id
         )
-        return found
+        return rows
 
     async def explain(
         self, recipe: str | Mapping[str, Any], *, version: int | None = None
@@ -99,10 +99,10 @@ class AsyncReconcile:
         """The SQL that a recipe becomes."""
         if isinstance(recipe, str):
             template = "/api/recipes/{recipe_id}/explain"
-            found: list[shapes.RecipeStep] = await self._recipe(
+            rows: list[shapes.RecipeStep] = await self._recipe(
                 "GET", template, recipe, version=version
             )
-            return found
+            return rows
         answer = await self._transport.call(
             "POST", "/api/recipes/explain", json={"recipe": dict(recipe)}
         )
@@ -114,21 +114,21 @@ class AsyncReconcile:
         answer = await self._transport.call(
             "POST", "/api/recipes/validate", json={"recipe": dict(recipe)}
         )
-        found: shapes.RecipeValidation = answer["data"]
-        return found
+        result: shapes.RecipeValidation = answer["data"]
+        return result
 
     async def preview(
         self, recipe: str | Mapping[str, Any], *, rows: int = 1000, **parameters: Any
     ) -> shapes.Previewed:
-        """What a recipe matches and leaves open among the first rows of each side; nothing is kept."""
+        """Match the first rows of each side; nothing is saved."""
         body: dict[str, Any] = (
             {"recipe_id": recipe} if isinstance(recipe, str) else {"recipe": dict(recipe)}
         )
         body |= {"rows": rows, "parameters": parameters}
-        found: shapes.Previewed = (
+        result: shapes.Previewed = (
             await self._transport.call("POST", "/api/recipes/preview", json=body)
         )["data"]
-        return found
+        return result
 
     async def suggest(
         self,
@@ -140,10 +140,10 @@ class AsyncReconcile:
         """Rules that the first rows of two sides speak for, and why; with a recipe also its pairs
         made by hand."""
         body = given(left=left and dict(left), right=right and dict(right), recipe_id=recipe_id)
-        found: shapes.Suggested = (
+        suggestions: shapes.Suggested = (
             await self._transport.call("POST", "/api/recipes/suggest", json=body)
         )["data"]
-        return found
+        return suggestions
 
     async def schedule(
         self,
@@ -165,8 +165,8 @@ class AsyncReconcile:
         answer = await self._transport.call(
             "PUT", "/api/recipes/{recipe_id}/schedule", path=path, json=body
         )
-        made: shapes.Scheduled = answer["data"]
-        return made
+        scheduled: shapes.Scheduled = answer["data"]
+        return scheduled
 
     async def decide(
         self,
@@ -187,14 +187,14 @@ class AsyncReconcile:
         answer = await self._transport.call(
             "POST", "/api/recipes/{recipe_id}/decisions", path=path, json=body
         )
-        made: shapes.Made = answer["data"]
-        return made["decision_id"]
+        decision: shapes.Made = answer["data"]
+        return decision["decision_id"]
 
     async def decisions(self, recipe_id: str) -> list[shapes.Decision]:
-        found: list[shapes.Decision] = await self._recipe(
+        rows: list[shapes.Decision] = await self._recipe(
             "GET", "/api/recipes/{recipe_id}/decisions", recipe_id
         )
-        return found
+        return rows
 
     async def take_back(self, recipe_id: str, decision_id: int) -> None:
         path = {"recipe_id": recipe_id, "decision_id": decision_id}
@@ -244,16 +244,16 @@ class AsyncReconcile:
         content = await anyio.to_thread.run_sync(path.read_bytes)
         query = {"name": path.name, "encoding": encoding, "delimiter": delimiter}
         answer = await self._transport.sent("POST", "/api/uploads", content, query=query)
-        made: shapes.Upload = answer["data"]
-        return made["upload_id"]
+        upload: shapes.Upload = answer["data"]
+        return upload["upload_id"]
 
     async def uploaded(self, upload_id: str) -> shapes.Upload:
         """What an upload holds."""
         answer = await self._transport.call(
             "GET", "/api/uploads/{upload_id}", path={"upload_id": upload_id}
         )
-        found: shapes.Upload = answer["data"]
-        return found
+        upload: shapes.Upload = answer["data"]
+        return upload
 
     async def uploads(self) -> AsyncIterator[shapes.Upload]:
         """Your uploads, newest first; for admins everybody's."""
@@ -261,7 +261,7 @@ class AsyncReconcile:
             yield item
 
     async def upload_usage(self) -> shapes.UploadUsage:
-        """What your uploads take, and may take."""
+        """Size and quota of your uploads."""
         usage: shapes.UploadUsage = (await self._transport.call("GET", "/api/uploads/usage"))[
             "data"
         ]

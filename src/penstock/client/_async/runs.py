@@ -1,4 +1,4 @@
-"""Runs of recipes: how far each is, and the evidence that it leaves."""
+"""Runs of recipes: status, events and evidence."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OPEN = ("staging", "ready", "executing")
 
 
 class AsyncRun:
-    """A run of a recipe as it was when it was asked for; `refresh` asks again."""
+    """A run of a recipe as last fetched; `refresh` fetches it again."""
 
     def __init__(self, transport: AsyncTransport, data: Mapping[str, Any]) -> None:
         self._transport = transport
@@ -58,15 +58,15 @@ class AsyncRun:
         )
 
     async def events(self) -> AsyncIterator[Change]:
-        """Where it is, at every change until it is over; the server tells, nobody asks."""
+        """Yield every change until the run ends; the server pushes them."""
         while self.status in OPEN:
             try:
-                async for item in self._told():
+                async for item in self._stream():
                     yield item
             except Unreachable:
                 await self.refresh()
 
-    async def _told(self) -> AsyncIterator[Change]:
+    async def _stream(self) -> AsyncIterator[Change]:
         path, accept = {"run_id": self.id}, "text/event-stream"
         async with self._transport.streamed(
             "GET", "/api/runs/{run_id}/events", path=path, accept=accept
@@ -100,8 +100,8 @@ class AsyncRun:
         return AsyncRun(self._transport, await self._call("POST", "/api/runs/{run_id}/retry"))
 
     async def manifest(self) -> dict[str, Any]:
-        found: dict[str, Any] = await self._call("GET", "/api/runs/{run_id}/manifest")
-        return found
+        answer: dict[str, Any] = await self._call("GET", "/api/runs/{run_id}/manifest")
+        return answer
 
     async def evidence(
         self,

@@ -63,7 +63,10 @@ class AsyncSnapshot:
         )
         if self.status != "ready":
             raise Failed(
-                f"Snapshot {self.id} is {self.status}: {self.info.error_message or 'no reason was given'}",
+                (
+                    f"Snapshot {self.id} is {self.status}: "
+                    f"{self.info.error_message or 'no reason was given'}"
+                ),
                 code="SNAPSHOT_FAILED",
                 status=200,
                 details={"failed_step": self.info.failed_step},

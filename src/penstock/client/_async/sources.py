@@ -71,10 +71,10 @@ class AsyncDataSources:
 
     async def test(self, source_id: int) -> shapes.TestResult:
         """Really connects."""
-        found: shapes.TestResult = await self._call(
+        result: shapes.TestResult = await self._call(
             "POST", "/api/data-sources/{id}/test", source_id
         )
-        return found
+        return result
 
     async def make_default(self, source_id: int) -> DataSourceInfo:
         return decode(
@@ -92,10 +92,10 @@ class AsyncDataSources:
             yield item
 
     async def schema(self, source_id: int, table: str) -> shapes.TableSchema:
-        found: shapes.TableSchema = await self._call(
+        table_schema: shapes.TableSchema = await self._call(
             "GET", "/api/data-sources/{id}/schema", source_id, query={"table": table}
         )
-        return found
+        return table_schema
 
     async def _call(
         self,
@@ -125,17 +125,17 @@ class AsyncRecordSources:
         config: Mapping[str, Any],
         credentials: Mapping[str, str] | None = None,
     ) -> shapes.RecordSource:
-        """One that does not answer is not kept."""
+        """A source that cannot be reached is not saved."""
         body = {
             "alias": alias,
             "type": type_,
             "config": dict(config),
             "credentials": dict(credentials or {}),
         }
-        made: shapes.RecordSource = (await self._transport.call("POST", "/api/sources", json=body))[
-            "data"
-        ]
-        return made
+        source: shapes.RecordSource = (
+            await self._transport.call("POST", "/api/sources", json=body)
+        )["data"]
+        return source
 
     async def list(
         self, **filters: Unpack[shapes.SourcesFilters]
@@ -149,8 +149,8 @@ class AsyncRecordSources:
         answer = await self._transport.call(
             "GET", "/api/sources/{alias}/preview", path=path, query=query
         )
-        found: shapes.Rows = answer["data"]
-        return found
+        rows: shapes.Rows = answer["data"]
+        return rows
 
     async def load_scoped(
         self,
@@ -163,10 +163,13 @@ class AsyncRecordSources:
     ) -> shapes.Rows:
         """The first rows of a table or a query that the filters let through."""
         body = given(
-            table=table, query=query, filters=[dict(each) for each in filters], limit=limit
+            table=table,
+            query=query,
+            filters=[dict(condition) for condition in filters],
+            limit=limit,
         )
         answer = await self._transport.call(
             "POST", "/api/sources/{alias}/load-scoped", path={"alias": alias}, json=body
         )
-        found: shapes.Rows = answer["data"]
-        return found
+        rows: shapes.Rows = answer["data"]
+        return rows

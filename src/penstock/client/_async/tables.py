@@ -43,7 +43,7 @@ class AsyncTable:
         dry_run: bool | None = None,
         reason: str | None = None,
     ) -> AsyncJob:
-        """Lock it and run the actions. Short names: compact, expire, manifests, deletes, orphans."""
+        """Lock it, run the actions. Short names: compact, expire, manifests, deletes, orphans."""
         body = self._body(actions) | given(engine=engine, dry_run=dry_run, reason=reason)
         answer = await self._call("POST", "/api/tables/{db}/{table}/maintenance", json=body)
         return await AsyncJob(self._transport, answer).refresh()
@@ -81,7 +81,10 @@ class AsyncTable:
         ]
 
     def _body(self, actions: Sequence[str | Mapping[str, Any]]) -> dict[str, Any]:
-        named = [SHORT.get(each, each) if isinstance(each, str) else dict(each) for each in actions]
+        named = [
+            SHORT.get(action, action) if isinstance(action, str) else dict(action)
+            for action in actions
+        ]
         return given(actions=named, catalog=self._catalog)
 
     async def _call(
@@ -119,26 +122,26 @@ class AsyncTables:
         answer = await self._transport.call(
             "POST", "/api/tables/refresh", query={"catalog": catalog}
         )
-        found: shapes.Refreshed = answer["data"]
-        return found
+        result: shapes.Refreshed = answer["data"]
+        return result
 
     async def cache_status(self) -> shapes.CacheStatus:
-        found: shapes.CacheStatus = (await self._transport.call("GET", "/api/tables/cache-status"))[
-            "data"
-        ]
-        return found
+        status: shapes.CacheStatus = (
+            await self._transport.call("GET", "/api/tables/cache-status")
+        )["data"]
+        return status
 
     async def policies(self) -> list[dict[str, Any]]:
         answer = await self._transport.call("GET", "/api/maintenance/policies")
-        found: shapes.PoliciesView = answer["data"]
-        return found["policies"]
+        view: shapes.PoliciesView = answer["data"]
+        return view["policies"]
 
     async def set_policies(self, policies: Sequence[shapes.PolicyBody]) -> list[dict[str, Any]]:
         """These, and no others."""
         body: shapes.PoliciesBody = {"policies": [*policies]}
         answer = await self._transport.call("PUT", "/api/maintenance/policies", json=body)
-        found: shapes.PoliciesView = answer["data"]
-        return found["policies"]
+        view: shapes.PoliciesView = answer["data"]
+        return view["policies"]
 
     async def runs(self) -> AsyncIterator[shapes.MaintenancePass]:
         """What the planner's passes did, newest first."""

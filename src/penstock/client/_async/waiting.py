@@ -1,4 +1,4 @@
-"""Waiting for something to settle, with its progress in sight."""
+"""Waits for a resource to reach a final state, with a progress bar."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ async def until_settled(
 
 
 async def changes(what: Settling, unsettled: Collection[str]) -> AsyncIterator[Change]:
-    """Where it is now and whenever that changes, until it has settled."""
+    """Yield the current state and every change, until a final state."""
     last, pause = None, FIRST_PAUSE
     while True:
         percent, step = await what.how_far()

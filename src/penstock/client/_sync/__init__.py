@@ -1,1 +1,2 @@
-"""The synchronous face, written from `_async` by `python -m tools.unasync`."""
+"""The synchronous face, written from `_async` by `python -m
+tools.unasync`."""

@@ -52,10 +52,10 @@ class Execution:
         return f"<Execution {self.info.algorithm_name} {self.status}>"
 
     def refresh(self) -> Execution:
-        found = self._transport.call(
+        answer = self._transport.call(
             "GET", f"/wrapper/{{slug}}/{self._family}/status/{{id}}", path=self._path
         )
-        self.info = decode(ExecutionInfo, found)
+        self.info = decode(ExecutionInfo, answer)
         return self
 
     def how_far(self) -> tuple[float, str]:
@@ -69,7 +69,10 @@ class Execution:
         """Until it is over; Failed, with the cause, when it did not complete."""
         until_settled(self, self.info.algorithm_name, OPEN, timeout=timeout, show=progress)
         if self.status != "completed":
-            message = f"{self.info.algorithm_name} {self.status}: {self.info.error_message or 'no reason was given'}"
+            message = (
+                f"{self.info.algorithm_name} {self.status}: "
+                f"{self.info.error_message or 'no reason was given'}"
+            )
             raise Failed(message, code="ALGORITHM_FAILED", status=200)
         return self
 
@@ -111,28 +114,32 @@ class Algorithms:
         body["parameters"] = {key: value for key, value in arguments.items() if key not in _OWN}
         if write is not None:
             body["result_property"] = write
-        found = self._call(
+        answer = self._call(
             "POST", f"/wrapper/{{slug}}/{self._family}/{{name}}", name=name, json=body
         )
         execution = Execution(
-            self._transport, self._slug, self._family, decode(ExecutionInfo, found)
+            self._transport, self._slug, self._family, decode(ExecutionInfo, answer)
         )
         return execution.wait(progress=progress) if wait else execution
 
     def catalogue(self, category: str | None = None) -> list[dict[str, Any]]:
         query = {"category": category}
-        found = self._call("GET", f"/wrapper/{{slug}}/{self._family}/algorithms", query=query)
-        algorithms: list[dict[str, Any]] = found["algorithms"] if isinstance(found, dict) else found
+        answer = self._call("GET", f"/wrapper/{{slug}}/{self._family}/algorithms", query=query)
+        algorithms: list[dict[str, Any]] = (
+            answer["algorithms"] if isinstance(answer, dict) else answer
+        )
         return algorithms
 
     def describe(self, name: str) -> dict[str, Any]:
         template = f"/wrapper/{{slug}}/{self._family}/algorithms/{{name}}"
-        found: dict[str, Any] = self._call("GET", template, name=name)
-        return found
+        description: dict[str, Any] = self._call("GET", template, name=name)
+        return description
 
     def executions(self) -> list[dict[str, Any]]:
-        found = self._call("GET", f"/wrapper/{{slug}}/{self._family}/executions")
-        executions: list[dict[str, Any]] = found["executions"] if isinstance(found, dict) else found
+        answer = self._call("GET", f"/wrapper/{{slug}}/{self._family}/executions")
+        executions: list[dict[str, Any]] = (
+            answer["executions"] if isinstance(answer, dict) else answer
+        )
         return executions
 
     def _call(

@@ -72,10 +72,10 @@ class Client:
         self.transport.close()
 
     def health(self) -> shapes.Alive:
-        found: shapes.Alive = self.transport.call("GET", "/health")
-        return found
+        answer: shapes.Alive = self.transport.call("GET", "/health")
+        return answer
 
     def ready(self) -> shapes.Readiness:
         """Whether it has its database and takes jobs."""
-        found: shapes.Readiness = self.transport.call("GET", "/ready")
-        return found
+        answer: shapes.Readiness = self.transport.call("GET", "/ready")
+        return answer

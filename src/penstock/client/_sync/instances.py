@@ -90,7 +90,10 @@ class Graph:
         until_settled(self, f"Graph {self.info.name}", UNSETTLED, timeout=timeout, show=progress)
         if self.status != "running":
             raise Failed(
-                f"Instance {self.id} is {self.status}: {self.info.error_message or 'no reason was given'}",
+                (
+                    f"Instance {self.id} is {self.status}: "
+                    f"{self.info.error_message or 'no reason was given'}"
+                ),
                 code=self.info.error_code or "STARTUP_FAILED",
                 status=200,
                 details={"failed_phase": self.info.failed_phase},
@@ -114,14 +117,14 @@ class Graph:
         if max_rows is not None:
             body["max_rows"] = max_rows
         patience = None if timeout is None else timeout + 30.0
-        found = self._ask("POST", "/wrapper/{slug}/query", json=body, timeout=patience or 600.0)
+        answer = self._ask("POST", "/wrapper/{slug}/query", json=body, timeout=patience or 600.0)
         return QueryResult(
-            columns=tuple(found["columns"]),
-            column_types=tuple(found["column_types"]),
-            rows=found["rows"],
-            execution_time_ms=found["execution_time_ms"],
-            truncated=found["truncated"],
-            neighbours=self._neighbours,
+            columns=tuple(answer["columns"]),
+            column_types=tuple(answer["column_types"]),
+            rows=answer["rows"],
+            execution_time_ms=answer["execution_time_ms"],
+            truncated=answer["truncated"],
+            neighbors=self._neighbors,
         )
 
     def arrow(self, cypher: str, parameters: Mapping[str, object] | None = None) -> pyarrow.Table:
@@ -136,16 +139,16 @@ class Graph:
             return table
 
     def schema(self) -> dict[str, Any]:
-        found: dict[str, Any] = self._ask("GET", "/wrapper/{slug}/schema")
-        return found
+        answer: dict[str, Any] = self._ask("GET", "/wrapper/{slug}/schema")
+        return answer
 
     def server_status(self) -> dict[str, Any]:
-        found: dict[str, Any] = self._ask("GET", "/wrapper/{slug}/status")
-        return found
+        answer: dict[str, Any] = self._ask("GET", "/wrapper/{slug}/status")
+        return answer
 
     def lock(self) -> dict[str, Any]:
-        found: dict[str, Any] = (self._ask("GET", "/wrapper/{slug}/lock"))["lock"]
-        return found
+        holder: dict[str, Any] = (self._ask("GET", "/wrapper/{slug}/lock"))["lock"]
+        return holder
 
     def subgraph(
         self,
@@ -160,8 +163,8 @@ class Graph:
         body = {"hops": hops} | given(
             start=start, cypher=cypher, relationship_types=relationship_types, limit=limit
         )
-        found: dict[str, Any] = self._ask("POST", "/wrapper/{slug}/subgraph", json=body)
-        return found
+        answer: dict[str, Any] = self._ask("POST", "/wrapper/{slug}/subgraph", json=body)
+        return answer
 
     def update(self, *, name: str | None = None, description: str | None = None) -> Graph:
         self._call("PUT", "/api/instances/{id}", json=given(name=name, description=description))
@@ -186,7 +189,7 @@ class Graph:
         return self.refresh()
 
     def suspend(self, *, force: bool = False, reason: str = "") -> Graph:
-        """Its memory is given back, what was computed is kept; `resume` brings it back."""
+        """Free its memory and keep computed results; `resume` restores it."""
         self._call("POST", "/api/instances/{id}/suspend", json={"force": force, "reason": reason})
         return self.refresh()
 
@@ -199,7 +202,7 @@ class Graph:
         self.terminate(force=True, reason=reason)
 
     def terminate(self, *, force: bool = False, reason: str = "", wait: bool = True) -> None:
-        """Gone afterwards; gone already is well. Without `wait` it may still be stopping."""
+        """Terminate it; a no-op if already terminated. Without `wait` it may still be stopping."""
         try:
             self._call(
                 "POST", "/api/instances/{id}/terminate", json={"force": force, "reason": reason}
@@ -210,9 +213,13 @@ class Graph:
         except NotFound:
             return
 
-    def _neighbours(self, node_id: str, limit: int) -> Neighborhood:
-        found = self.subgraph([node_id], limit=limit)
-        return {"nodes": found["nodes"], "edges": found["edges"], "truncated": found["truncated"]}
+    def _neighbors(self, node_id: str, limit: int) -> Neighborhood:
+        neighborhood = self.subgraph([node_id], limit=limit)
+        return {
+            "nodes": neighborhood["nodes"],
+            "edges": neighborhood["edges"],
+            "truncated": neighborhood["truncated"],
+        }
 
     def _call(self, method: str, template: str, *, json: object = None) -> Any:
         answer = self._transport.call(method, template, path={"id": self.id}, json=json)
@@ -273,7 +280,7 @@ class Instances:
 
     def limits(self) -> shapes.UserStatus:
         """How many you run, and how many you may."""
-        found: shapes.UserStatus = (self._transport.call("GET", "/api/instances/user/status"))[
+        answer: shapes.UserStatus = (self._transport.call("GET", "/api/instances/user/status"))[
             "data"
         ]
-        return found
+        return answer

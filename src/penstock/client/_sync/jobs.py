@@ -1,4 +1,4 @@
-"""Jobs of the kernel: everything long is one; and the schedules that make them by the clock."""
+"""Jobs, and the schedules that create them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OPEN = ("queued", "running", "parked")
 
 
 class Job:
-    """A job as it was when it was asked for; `refresh` asks again."""
+    """A job as last fetched; `refresh` fetches it again."""
 
     def __init__(self, transport: Transport, data: Mapping[str, Any]) -> None:
         self._transport = transport
@@ -54,8 +54,8 @@ class Job:
         return self
 
     def how_far(self) -> tuple[float, str]:
-        known = self.info.progress if isinstance(self.info.progress, dict) else {}
-        return float(known.get("percent") or 0.0), str(known.get("step") or self.status)
+        progress = self.info.progress if isinstance(self.info.progress, dict) else {}
+        return float(progress.get("percent") or 0.0), str(progress.get("step") or self.status)
 
     def events(self) -> Iterator[Change]:
         """Where it is, at every change until it is over."""
@@ -89,8 +89,8 @@ class Job:
     def actions(self) -> list[shapes.ActionView]:
         """What a maintenance job did, action by action."""
         answer = self._transport.call("GET", "/api/jobs/{job_id}/actions", path={"job_id": self.id})
-        found: list[shapes.ActionView] = answer["data"]
-        return found
+        rows: list[shapes.ActionView] = answer["data"]
+        return rows
 
 
 class Jobs:
@@ -124,8 +124,10 @@ class Jobs:
             lock_key=lock_key,
             unique_key=unique_key,
         )
-        made: shapes.JobEnqueued = (self._transport.call("POST", "/api/jobs", json=body))["data"]
-        return Job(self._transport, made).refresh()
+        enqueued: shapes.JobEnqueued = (self._transport.call("POST", "/api/jobs", json=body))[
+            "data"
+        ]
+        return Job(self._transport, enqueued).refresh()
 
     def get(self, job_id: int) -> Job:
         answer = self._transport.call("GET", "/api/jobs/{job_id}", path={"job_id": job_id})
@@ -148,12 +150,12 @@ class Schedules:
         """Add or replace one: `set("nightly", "0 3 * * *", {"kind": "probe"},
         zone="Europe/Vienna")`."""
         body: shapes.ScheduleBody = {"cron": cron, "zone": zone, "enabled": enabled, "job": job}
-        made: shapes.Schedule = self._call("PUT", "/api/schedules/{name}", name, json=body)
-        return made
+        schedule: shapes.Schedule = self._call("PUT", "/api/schedules/{name}", name, json=body)
+        return schedule
 
     def get(self, name: str) -> shapes.Schedule:
-        found: shapes.Schedule = self._call("GET", "/api/schedules/{name}", name)
-        return found
+        schedule: shapes.Schedule = self._call("GET", "/api/schedules/{name}", name)
+        return schedule
 
     def list(self, **filters: Unpack[shapes.SchedulesFilters]) -> Iterator[shapes.Schedule]:
         yield from listed(self._transport, "/api/schedules", **filters)

@@ -1,4 +1,4 @@
-"""Lists, page by page as they are asked for."""
+"""Iterates over paginated lists."""
 
 from __future__ import annotations
 
@@ -13,9 +13,12 @@ PAGE = 100
 
 
 def listed(
-    transport: Transport, template: str, path: Mapping[str, object] | None = None, **query: object
+    transport: Transport,
+    template: str,
+    path: Mapping[str, object] | None = None,
+    **query: object,
 ) -> Iterator[Any]:
-    """Every item; what is deleted or added meanwhile may shift a page, as in any list that lives."""
+    """Iterate over all pages; concurrent inserts and deletes may shift a page."""
     offset = 0
     while True:
         page = {"offset": offset, "limit": PAGE} | query

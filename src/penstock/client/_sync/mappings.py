@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Mapping:
-    """A mapping as it was when it was asked for; `refresh` asks again."""
+    """A mapping as last fetched; `refresh` fetches it again."""
 
     def __init__(self, transport: Transport, info: MappingInfo) -> None:
         self._transport = transport
@@ -91,16 +91,16 @@ class Mapping:
         return list(listed(self._transport, template, {"id": self.id}))
 
     def version(self, number: int) -> shapes.VersionDetail:
-        found: shapes.VersionDetail = self._call(
+        version: shapes.VersionDetail = self._call(
             "GET", "/api/mappings/{id}/versions/{version}", version=number
         )
-        return found
+        return version
 
     def diff(self, before: int, after: int) -> shapes.Diff:
-        found: shapes.Diff = self._call(
+        answer: shapes.Diff = self._call(
             "GET", "/api/mappings/{id}/versions/{before}/diff/{after}", before=before, after=after
         )
-        return found
+        return answer
 
     def restore(self, number: int) -> Mapping:
         """A new version equal to an old one."""
@@ -115,8 +115,8 @@ class Mapping:
         answer = self._transport.call(
             "GET", "/api/mappings/{id}/tree", path={"id": self.id}, query=query
         )
-        found: shapes.Tree = answer["data"]
-        return found
+        answer_tree: shapes.Tree = answer["data"]
+        return answer_tree
 
     def start(
         self,
@@ -191,8 +191,8 @@ class Proposal:
         progress: bool = True,
     ) -> Graph:
         """Create it, and start a graph of it."""
-        made = self.create(name)
-        return made.start(engine=engine, ttl=ttl, wait=wait, progress=progress)
+        snapshot = self.create(name)
+        return snapshot.start(engine=engine, ttl=ttl, wait=wait, progress=progress)
 
 
 class Mappings:
@@ -227,7 +227,7 @@ class Mappings:
         )
 
     def list(self, **filters: Unpack[shapes.MappingsFilters]) -> Iterator[Mapping]:
-        """All that match, page by page as they are asked for."""
+        """All matches, fetched page by page."""
         for item in listed(self._transport, "/api/mappings", **filters):
             yield Mapping(self._transport, decode(MappingInfo, item))
 
@@ -242,8 +242,8 @@ class Mappings:
             "data_source_id": data_source,
         }
         answer = self._transport.call("POST", "/api/mappings/validate", json=body)
-        found: shapes.MappingValidation = answer["data"]
-        return found
+        result: shapes.MappingValidation = answer["data"]
+        return result
 
     def infer(
         self,

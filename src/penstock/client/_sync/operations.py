@@ -1,4 +1,4 @@
-"""What operators decide, see and do by hand; and the browser of schemas."""
+"""Operations: settings, cluster, background loops, audit log and the schema browser."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Operations:
         self._transport = transport
 
     def lifecycle(self) -> shapes.Lifecycle:
-        """How long mappings, snapshots and instances live when nobody says."""
-        found: shapes.Lifecycle = self._data("GET", "/api/config/lifecycle")
-        return found
+        """Default lifetimes of mappings, snapshots and instances."""
+        settings: shapes.Lifecycle = self._data("GET", "/api/config/lifecycle")
+        return settings
 
     def set_lifecycle(
         self, **rules: Unpack[shapes.LifecycleSettingsBody]
@@ -32,54 +32,54 @@ class Operations:
 
     def concurrency(self) -> shapes.Concurrency:
         """How many instances one analyst, and all together, may run."""
-        found: shapes.Concurrency = self._data("GET", "/api/config/concurrency")
-        return found
+        settings: shapes.Concurrency = self._data("GET", "/api/config/concurrency")
+        return settings
 
     def set_concurrency(self, **limits: Unpack[shapes.ConcurrencyBody]) -> shapes.Concurrency:
-        found: shapes.Concurrency = self._data("PUT", "/api/config/concurrency", json=limits)
-        return found
+        settings: shapes.Concurrency = self._data("PUT", "/api/config/concurrency", json=limits)
+        return settings
 
     def maintenance(self) -> shapes.Maintenance:
         """Whether the control plane is closed for maintenance."""
-        found: shapes.Maintenance = self._data("GET", "/api/config/maintenance")
-        return found
+        settings: shapes.Maintenance = self._data("GET", "/api/config/maintenance")
+        return settings
 
     def set_maintenance(self, **mode: Unpack[shapes.MaintenanceModeBody]) -> shapes.Maintenance:
-        found: shapes.Maintenance = self._data("PUT", "/api/config/maintenance", json=mode)
-        return found
+        settings: shapes.Maintenance = self._data("PUT", "/api/config/maintenance", json=mode)
+        return settings
 
     def export(self) -> shapes.ExportSettings:
-        found: shapes.ExportSettings = self._data("GET", "/api/config/export")
-        return found
+        settings: shapes.ExportSettings = self._data("GET", "/api/config/export")
+        return settings
 
     def set_export(self, **limits: Unpack[shapes.ExportBody]) -> shapes.ExportSettings:
-        found: shapes.ExportSettings = self._data("PUT", "/api/config/export", json=limits)
-        return found
+        settings: shapes.ExportSettings = self._data("PUT", "/api/config/export", json=limits)
+        return settings
 
     def health(self) -> shapes.ClusterHealth:
-        found: shapes.ClusterHealth = self._data("GET", "/api/cluster/health")
-        return found
+        cluster: shapes.ClusterHealth = self._data("GET", "/api/cluster/health")
+        return cluster
 
     def instances(self) -> shapes.ClusterInstances:
-        found: shapes.ClusterInstances = self._data("GET", "/api/cluster/instances")
-        return found
+        cluster: shapes.ClusterInstances = self._data("GET", "/api/cluster/instances")
+        return cluster
 
     def metrics(self) -> shapes.ClusterMetrics:
-        found: shapes.ClusterMetrics = self._data("GET", "/api/cluster/metrics")
-        return found
+        cluster: shapes.ClusterMetrics = self._data("GET", "/api/cluster/metrics")
+        return cluster
 
     def state(self) -> shapes.State:
-        found: shapes.State = self._data("GET", "/api/ops/state")
-        return found
+        state: shapes.State = self._data("GET", "/api/ops/state")
+        return state
 
     def loops(self) -> list[shapes.LoopStatus]:
-        found: shapes.LoopsStatus = self._data("GET", "/api/ops/jobs/status")
-        return found["jobs"]
+        status: shapes.LoopsStatus = self._data("GET", "/api/ops/jobs/status")
+        return status["jobs"]
 
     def trigger(self, job_name: str, reason: str) -> shapes.LoopTriggered:
         body: shapes.TriggerBody = {"job_name": job_name, "reason": reason}
-        found: shapes.LoopTriggered = self._data("POST", "/api/ops/jobs/trigger", json=body)
-        return found
+        result: shapes.LoopTriggered = self._data("POST", "/api/ops/jobs/trigger", json=body)
+        return result
 
     def export_jobs(self, **filters: Unpack[shapes.OpsExportJobsFilters]) -> list[shapes.ExportJob]:
         """The newest exports."""
@@ -87,18 +87,18 @@ class Operations:
         return page["data"]["jobs"]
 
     def retry_export(self, job_id: int) -> shapes.ExportJob:
-        found: shapes.ExportJob = self._data(
+        job: shapes.ExportJob = self._data(
             "POST", "/api/exports/{job_id}/retry", path={"job_id": job_id}
         )
-        return found
+        return job
 
     def cancel_export(self, job_id: int, reason: str = "") -> shapes.ExportJob:
         body: shapes.CancelReason = {"reason": reason}
         path = {"job_id": job_id}
-        found: shapes.ExportJob = self._data(
+        job: shapes.ExportJob = self._data(
             "POST", "/api/exports/{job_id}/cancel", path=path, json=body
         )
-        return found
+        return job
 
     def bulk_delete(
         self,
@@ -118,8 +118,8 @@ class Operations:
             "expected_count": expected_count,
             "dry_run": dry_run,
         }
-        found: shapes.BulkDeleted = self._data("DELETE", "/api/admin/resources/bulk", json=body)
-        return found
+        result: shapes.BulkDeleted = self._data("DELETE", "/api/admin/resources/bulk", json=body)
+        return result
 
     def audit(self, **filters: Unpack[shapes.AuditFilters]) -> Iterator[shapes.AuditEntry]:
         """What was changed by hand, newest first."""
@@ -134,8 +134,8 @@ class Operations:
     def drain(self, draining: bool | None = None, reason: str = "") -> shapes.Drain:
         """Whether jobs are taken; with a value, from now on."""
         if draining is None:
-            found: shapes.Drain = self._data("GET", "/api/drain")
-            return found
+            status: shapes.Drain = self._data("GET", "/api/drain")
+            return status
         body: shapes.DrainBody = {"draining": draining, "reason": reason}
         changed: shapes.Drain = self._data("PUT", "/api/drain", json=body)
         return changed
@@ -170,15 +170,15 @@ class Schemas:
         answer = self._transport.call(
             "GET", "/api/schema/search/tables", query={"q": text, "limit": limit}
         )
-        found: list[shapes.BrowsedTable] = answer["data"]
-        return found
+        rows: list[shapes.BrowsedTable] = answer["data"]
+        return rows
 
     def search_columns(self, text: str, limit: int = 100) -> list[shapes.ColumnListed]:
         answer = self._transport.call(
             "GET", "/api/schema/search/columns", query={"q": text, "limit": limit}
         )
-        found: list[shapes.ColumnListed] = answer["data"]
-        return found
+        rows: list[shapes.ColumnListed] = answer["data"]
+        return rows
 
     def refresh(self) -> shapes.RefreshTriggered:
         done: shapes.RefreshTriggered = (self._transport.call("POST", "/api/schema/admin/refresh"))[
@@ -187,5 +187,5 @@ class Schemas:
         return done
 
     def stats(self) -> shapes.Stats:
-        found: shapes.Stats = (self._transport.call("GET", "/api/schema/stats"))["data"]
-        return found
+        answer: shapes.Stats = (self._transport.call("GET", "/api/schema/stats"))["data"]
+        return answer

@@ -1,4 +1,4 @@
-"""Users, their keys, and what they like."""
+"""Users, their API keys and favorites."""
 
 from __future__ import annotations
 
@@ -65,7 +65,8 @@ class Users:
 
     def set_role(self, username: str, role: Role) -> User:
         return decode(
-            User, self._call("PUT", "/api/users/{username}/role", username, json={"role": role})
+            User,
+            self._call("PUT", "/api/users/{username}/role", username, json={"role": role}),
         )
 
     def create_key(
@@ -73,14 +74,14 @@ class Users:
     ) -> shapes.NewKey:
         """The key itself is in this answer, and never in another."""
         body = given(name=name, expires_in_days=expires_in_days)
-        made: shapes.NewKey = self._call(
+        key: shapes.NewKey = self._call(
             "POST", "/api/users/{username}/api-keys", username, json=body
         )
-        return made
+        return key
 
     def keys(self, username: str) -> list[shapes.ShownKey]:
-        found: shapes.KeyList = self._call("GET", "/api/users/{username}/api-keys", username)
-        return found["data"]
+        keys: shapes.KeyList = self._call("GET", "/api/users/{username}/api-keys", username)
+        return keys["data"]
 
     def revoke_keys(self, username: str) -> shapes.Revoked:
         done: shapes.Revoked = self._call("DELETE", "/api/users/{username}/api-keys", username)
@@ -106,8 +107,10 @@ class Favorites:
 
     def add(self, resource_type: ResourceType, resource_id: int) -> shapes.Favorite:
         body: shapes.FavoriteBody = {"resource_type": resource_type, "resource_id": resource_id}
-        made: shapes.Favorite = (self._transport.call("POST", "/api/favorites", json=body))["data"]
-        return made
+        favorite: shapes.Favorite = (self._transport.call("POST", "/api/favorites", json=body))[
+            "data"
+        ]
+        return favorite
 
     def drop(self, resource_type: ResourceType, resource_id: int) -> shapes.FavoriteDropped:
         path = {"resource_type": resource_type, "resource_id": resource_id}

@@ -1,4 +1,4 @@
-"""Reconciliation: recipes, what people decide about their records, and how they are run."""
+"""Reconciliation: recipes, decisions, notes and uploads."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Reconcile:
         *,
         expected: int | None = None,
     ) -> shapes.Recipe:
-        """A new recipe, or the next version of one; `expected` is the version that it must follow."""
+        """Save a recipe or its next version; `expected` is the version it must follow."""
         body = {"recipe": dict(recipe)}
         if recipe_id is None:
             answer = self._transport.call("POST", "/api/recipes", json=body)
@@ -72,19 +72,19 @@ class Reconcile:
         return saved
 
     def recipe(self, recipe_id: str, version: int | None = None) -> shapes.Recipe:
-        found: shapes.Recipe = self._recipe(
+        document: shapes.Recipe = self._recipe(
             "GET", "/api/recipes/{recipe_id}", recipe_id, version=version
         )
-        return found
+        return document
 
     def recipes(self, **filters: Unpack[shapes.RecipesFilters]) -> Iterator[shapes.Recipe]:
         yield from listed(self._transport, "/api/recipes", **filters)
 
     def versions(self, recipe_id: str) -> list[shapes.RecipeVersion]:
-        found: list[shapes.RecipeVersion] = self._recipe(
+        rows: list[shapes.RecipeVersion] = self._recipe(
             "GET", "/api/recipes/{recipe_id}/versions", recipe_id
         )
-        return found
+        return rows
 
     def explain(
         self, recipe: str | Mapping[str, Any], *, version: int | None = None
@@ -92,8 +92,8 @@ class Reconcile:
         """The SQL that a recipe becomes."""
         if isinstance(recipe, str):
             template = "/api/recipes/{recipe_id}/explain"
-            found: list[shapes.RecipeStep] = self._recipe("GET", template, recipe, version=version)
-            return found
+            rows: list[shapes.RecipeStep] = self._recipe("GET", template, recipe, version=version)
+            return rows
         answer = self._transport.call("POST", "/api/recipes/explain", json={"recipe": dict(recipe)})
         steps: list[shapes.RecipeStep] = answer["data"]
         return steps
@@ -103,21 +103,21 @@ class Reconcile:
         answer = self._transport.call(
             "POST", "/api/recipes/validate", json={"recipe": dict(recipe)}
         )
-        found: shapes.RecipeValidation = answer["data"]
-        return found
+        result: shapes.RecipeValidation = answer["data"]
+        return result
 
     def preview(
         self, recipe: str | Mapping[str, Any], *, rows: int = 1000, **parameters: Any
     ) -> shapes.Previewed:
-        """What a recipe matches and leaves open among the first rows of each side; nothing is kept."""
+        """Match the first rows of each side; nothing is saved."""
         body: dict[str, Any] = (
             {"recipe_id": recipe} if isinstance(recipe, str) else {"recipe": dict(recipe)}
         )
         body |= {"rows": rows, "parameters": parameters}
-        found: shapes.Previewed = (self._transport.call("POST", "/api/recipes/preview", json=body))[
-            "data"
-        ]
-        return found
+        result: shapes.Previewed = (
+            self._transport.call("POST", "/api/recipes/preview", json=body)
+        )["data"]
+        return result
 
     def suggest(
         self,
@@ -129,10 +129,10 @@ class Reconcile:
         """Rules that the first rows of two sides speak for, and why; with a recipe also its pairs
         made by hand."""
         body = given(left=left and dict(left), right=right and dict(right), recipe_id=recipe_id)
-        found: shapes.Suggested = (self._transport.call("POST", "/api/recipes/suggest", json=body))[
-            "data"
-        ]
-        return found
+        suggestions: shapes.Suggested = (
+            self._transport.call("POST", "/api/recipes/suggest", json=body)
+        )["data"]
+        return suggestions
 
     def schedule(
         self,
@@ -154,8 +154,8 @@ class Reconcile:
         answer = self._transport.call(
             "PUT", "/api/recipes/{recipe_id}/schedule", path=path, json=body
         )
-        made: shapes.Scheduled = answer["data"]
-        return made
+        scheduled: shapes.Scheduled = answer["data"]
+        return scheduled
 
     def decide(
         self,
@@ -176,14 +176,14 @@ class Reconcile:
         answer = self._transport.call(
             "POST", "/api/recipes/{recipe_id}/decisions", path=path, json=body
         )
-        made: shapes.Made = answer["data"]
-        return made["decision_id"]
+        decision: shapes.Made = answer["data"]
+        return decision["decision_id"]
 
     def decisions(self, recipe_id: str) -> list[shapes.Decision]:
-        found: list[shapes.Decision] = self._recipe(
+        rows: list[shapes.Decision] = self._recipe(
             "GET", "/api/recipes/{recipe_id}/decisions", recipe_id
         )
-        return found
+        return rows
 
     def take_back(self, recipe_id: str, decision_id: int) -> None:
         path = {"recipe_id": recipe_id, "decision_id": decision_id}
@@ -226,23 +226,23 @@ class Reconcile:
         content = path.read_bytes()
         query = {"name": path.name, "encoding": encoding, "delimiter": delimiter}
         answer = self._transport.sent("POST", "/api/uploads", content, query=query)
-        made: shapes.Upload = answer["data"]
-        return made["upload_id"]
+        upload: shapes.Upload = answer["data"]
+        return upload["upload_id"]
 
     def uploaded(self, upload_id: str) -> shapes.Upload:
         """What an upload holds."""
         answer = self._transport.call(
             "GET", "/api/uploads/{upload_id}", path={"upload_id": upload_id}
         )
-        found: shapes.Upload = answer["data"]
-        return found
+        upload: shapes.Upload = answer["data"]
+        return upload
 
     def uploads(self) -> Iterator[shapes.Upload]:
         """Your uploads, newest first; for admins everybody's."""
         yield from listed(self._transport, "/api/uploads")
 
     def upload_usage(self) -> shapes.UploadUsage:
-        """What your uploads take, and may take."""
+        """Size and quota of your uploads."""
         usage: shapes.UploadUsage = (self._transport.call("GET", "/api/uploads/usage"))["data"]
         return usage
 

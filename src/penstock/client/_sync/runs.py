@@ -1,4 +1,4 @@
-"""Runs of recipes: how far each is, and the evidence that it leaves."""
+"""Runs of recipes: status, events and evidence."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OPEN = ("staging", "ready", "executing")
 
 
 class Run:
-    """A run of a recipe as it was when it was asked for; `refresh` asks again."""
+    """A run of a recipe as last fetched; `refresh` fetches it again."""
 
     def __init__(self, transport: Transport, data: Mapping[str, Any]) -> None:
         self._transport = transport
@@ -56,14 +56,14 @@ class Run:
         )
 
     def events(self) -> Iterator[Change]:
-        """Where it is, at every change until it is over; the server tells, nobody asks."""
+        """Yield every change until the run ends; the server pushes them."""
         while self.status in OPEN:
             try:
-                yield from self._told()
+                yield from self._stream()
             except Unreachable:
                 self.refresh()
 
-    def _told(self) -> Iterator[Change]:
+    def _stream(self) -> Iterator[Change]:
         path, accept = {"run_id": self.id}, "text/event-stream"
         with self._transport.streamed(
             "GET", "/api/runs/{run_id}/events", path=path, accept=accept
@@ -95,8 +95,8 @@ class Run:
         return Run(self._transport, self._call("POST", "/api/runs/{run_id}/retry"))
 
     def manifest(self) -> dict[str, Any]:
-        found: dict[str, Any] = self._call("GET", "/api/runs/{run_id}/manifest")
-        return found
+        answer: dict[str, Any] = self._call("GET", "/api/runs/{run_id}/manifest")
+        return answer
 
     def evidence(
         self,

@@ -1,4 +1,4 @@
-"""Who may use or edit a data source, mapping or recipe that is not theirs."""
+"""Shares: who may use or edit a data source, mapping or recipe of another user."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Shares:
-    """`username` is somebody's, or `*` for everybody."""
+    """`username` is a user name, or `*` for everyone."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -35,7 +35,7 @@ class Shares:
     def put(
         self, what: Shared, id_: int | str, username: str, role: ShareRole = "use"
     ) -> shapes.Share:
-        """Let somebody use it, or also edit it; an earlier share with them is replaced."""
+        """Share with a user, to use or edit; replaces an earlier share."""
         path = {"id": id_, "username": username}
         answer: shapes.Share
         match what:

@@ -39,7 +39,8 @@ class DataSources:
             "credentials": dict(credentials or {}),
         }
         return decode(
-            DataSourceInfo, (self._transport.call("POST", "/api/data-sources", json=body))["data"]
+            DataSourceInfo,
+            (self._transport.call("POST", "/api/data-sources", json=body))["data"],
         )
 
     def get(self, source_id: int) -> DataSourceInfo:
@@ -68,8 +69,8 @@ class DataSources:
 
     def test(self, source_id: int) -> shapes.TestResult:
         """Really connects."""
-        found: shapes.TestResult = self._call("POST", "/api/data-sources/{id}/test", source_id)
-        return found
+        result: shapes.TestResult = self._call("POST", "/api/data-sources/{id}/test", source_id)
+        return result
 
     def make_default(self, source_id: int) -> DataSourceInfo:
         return decode(
@@ -82,10 +83,10 @@ class DataSources:
         yield from listed(self._transport, "/api/data-sources/{id}/browse", path, prefix=prefix)
 
     def schema(self, source_id: int, table: str) -> shapes.TableSchema:
-        found: shapes.TableSchema = self._call(
+        table_schema: shapes.TableSchema = self._call(
             "GET", "/api/data-sources/{id}/schema", source_id, query={"table": table}
         )
-        return found
+        return table_schema
 
     def _call(
         self,
@@ -115,17 +116,17 @@ class RecordSources:
         config: Mapping[str, Any],
         credentials: Mapping[str, str] | None = None,
     ) -> shapes.RecordSource:
-        """One that does not answer is not kept."""
+        """A source that cannot be reached is not saved."""
         body = {
             "alias": alias,
             "type": type_,
             "config": dict(config),
             "credentials": dict(credentials or {}),
         }
-        made: shapes.RecordSource = (self._transport.call("POST", "/api/sources", json=body))[
+        source: shapes.RecordSource = (self._transport.call("POST", "/api/sources", json=body))[
             "data"
         ]
-        return made
+        return source
 
     def list(self, **filters: Unpack[shapes.SourcesFilters]) -> Iterator[shapes.RecordSource]:
         yield from listed(self._transport, "/api/sources", **filters)
@@ -134,8 +135,8 @@ class RecordSources:
         """Its first rows."""
         path, query = {"alias": alias}, {"table": table, "limit": limit}
         answer = self._transport.call("GET", "/api/sources/{alias}/preview", path=path, query=query)
-        found: shapes.Rows = answer["data"]
-        return found
+        rows: shapes.Rows = answer["data"]
+        return rows
 
     def load_scoped(
         self,
@@ -148,10 +149,13 @@ class RecordSources:
     ) -> shapes.Rows:
         """The first rows of a table or a query that the filters let through."""
         body = given(
-            table=table, query=query, filters=[dict(each) for each in filters], limit=limit
+            table=table,
+            query=query,
+            filters=[dict(condition) for condition in filters],
+            limit=limit,
         )
         answer = self._transport.call(
             "POST", "/api/sources/{alias}/load-scoped", path={"alias": alias}, json=body
         )
-        found: shapes.Rows = answer["data"]
-        return found
+        rows: shapes.Rows = answer["data"]
+        return rows

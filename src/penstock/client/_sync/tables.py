@@ -43,7 +43,7 @@ class Table:
         dry_run: bool | None = None,
         reason: str | None = None,
     ) -> Job:
-        """Lock it and run the actions. Short names: compact, expire, manifests, deletes, orphans."""
+        """Lock it, run the actions. Short names: compact, expire, manifests, deletes, orphans."""
         body = self._body(actions) | given(engine=engine, dry_run=dry_run, reason=reason)
         answer = self._call("POST", "/api/tables/{db}/{table}/maintenance", json=body)
         return Job(self._transport, answer).refresh()
@@ -74,7 +74,10 @@ class Table:
         return list(listed(self._transport, template, self._path, catalog=self._catalog))
 
     def _body(self, actions: Sequence[str | Mapping[str, Any]]) -> dict[str, Any]:
-        named = [SHORT.get(each, each) if isinstance(each, str) else dict(each) for each in actions]
+        named = [
+            SHORT.get(action, action) if isinstance(action, str) else dict(action)
+            for action in actions
+        ]
         return given(actions=named, catalog=self._catalog)
 
     def _call(self, method: str, template: str, *, json: object = None, **query: object) -> Any:
@@ -105,26 +108,26 @@ class Tables:
     def refresh(self, catalog: str | None = None) -> shapes.Refreshed:
         """Look at the catalogs again, or at one."""
         answer = self._transport.call("POST", "/api/tables/refresh", query={"catalog": catalog})
-        found: shapes.Refreshed = answer["data"]
-        return found
+        result: shapes.Refreshed = answer["data"]
+        return result
 
     def cache_status(self) -> shapes.CacheStatus:
-        found: shapes.CacheStatus = (self._transport.call("GET", "/api/tables/cache-status"))[
+        status: shapes.CacheStatus = (self._transport.call("GET", "/api/tables/cache-status"))[
             "data"
         ]
-        return found
+        return status
 
     def policies(self) -> list[dict[str, Any]]:
         answer = self._transport.call("GET", "/api/maintenance/policies")
-        found: shapes.PoliciesView = answer["data"]
-        return found["policies"]
+        view: shapes.PoliciesView = answer["data"]
+        return view["policies"]
 
     def set_policies(self, policies: Sequence[shapes.PolicyBody]) -> list[dict[str, Any]]:
         """These, and no others."""
         body: shapes.PoliciesBody = {"policies": [*policies]}
         answer = self._transport.call("PUT", "/api/maintenance/policies", json=body)
-        found: shapes.PoliciesView = answer["data"]
-        return found["policies"]
+        view: shapes.PoliciesView = answer["data"]
+        return view["policies"]
 
     def runs(self) -> Iterator[shapes.MaintenancePass]:
         """What the planner's passes did, newest first."""

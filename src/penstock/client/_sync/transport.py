@@ -1,4 +1,4 @@
-"""HTTP with a control plane: JSON both ways, errors as exceptions, and tries that never double a
+"""HTTP transport to a control plane: JSON, errors as exceptions, and retries that never repeat a
 write.
 
 Every write carries an Idempotency-Key, so that sending it again is safe whatever became of the
@@ -29,7 +29,7 @@ TRIES = 4
 FIRST_PAUSE = 0.2
 LONGEST_PAUSE = 30.0
 LONGEST_SILENCE = 600.0
-"""Between two pieces of a file or of a stream; an answer of a moment has the client's own timeout."""
+"""Read timeout of files and streams; other requests use the client's own timeout."""
 _PLACE = re.compile(r"\{(\w+)\}")
 _AGAIN = {429, 502, 503, 504}
 _DECIDED = {"DRAINING", "MAINTENANCE"}
@@ -146,7 +146,7 @@ def filled(template: str, path: Mapping[str, object]) -> str:
 
 
 def _worth_waiting(error: ClientError) -> bool:
-    """A server that was told not to take work will not change its mind in a second."""
+    """A draining server stays so for longer than a retry delay."""
     return error.status in _AGAIN and error.code not in _DECIDED
 
 

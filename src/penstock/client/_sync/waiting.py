@@ -1,4 +1,4 @@
-"""Waiting for something to settle, with its progress in sight."""
+"""Waits for a resource to reach a final state, with a progress bar."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def until_settled(
 
 
 def changes(what: Settling, unsettled: Collection[str]) -> Iterator[Change]:
-    """Where it is now and whenever that changes, until it has settled."""
+    """Yield the current state and every change, until a final state."""
     last, pause = None, FIRST_PAUSE
     while True:
         percent, step = what.how_far()

@@ -1,4 +1,4 @@
-"""The engine in a process of its own: what a hostile query can kill is not what answers HTTP.
+"""The graph engine in its own process, so that a hostile query cannot kill the HTTP server.
 
 The graph server (`engine.py`, `child.py`, `watchdog.py`) starts the engine process (`process.py`,
 `work.py`), gives it requests over unix sockets (`wire.py`), ends it when a query takes too long or

@@ -1,5 +1,5 @@
-"""The engine process as its server sees it: started, given channels, interrupted, killed, waited
-for."""
+"""The engine process as seen by the server: started, given channels, interrupted, killed,
+awaited."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The graph engine as the rest of the server uses it: requests in, answers out, whatever becomes of
+"""The graph engine as the rest of the server uses it: requests and results, across restarts of
 its process.
 
 A query that does not stop within `kill_seconds` of its timeout, or that takes more memory than
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from penstock.graphdb.contract import Dangling, EdgeTable, GraphSchema, NodeTable
 
     Gone: TypeAlias = Callable[[], Awaitable[None]]
-    """Returns when nobody waits for an answer any more."""
+    """Returns when the client has disconnected."""
 
 PULL_SECONDS = 0.05
 WATCH_SECONDS = 0.01
@@ -69,7 +69,7 @@ class Answer:
 
     @property
     def length(self) -> int | None:
-        """None for a stream, whose length nobody knows."""
+        """None for a stream, whose length is unknown."""
         return self._frame.length if self._frame.kind == wire.REPLY else None
 
     async def whole(self) -> bytes:
@@ -304,7 +304,10 @@ class Engine:
             return None
         raise EngineCrashed(
             f"The query crashed the graph engine ({life}), which was restarted.",
-            hint="The graph is unchanged. Write the query in another way, or use another wrapper_type.",
+            hint=(
+                "The graph is unchanged. Write the query in another way, or use another "
+                "wrapper_type."
+            ),
         )
 
     async def _stop(
@@ -337,7 +340,10 @@ class Engine:
                 await self._suspects.acquire()
         except TimeoutError:
             raise EngineRestarted(
-                "The graph engine was restarted, and the query's time was up before it could run again.",
+                (
+                    "The graph engine was restarted, and the query's time was up before it could "
+                    "run again."
+                ),
                 hint="Try again in a moment.",
             ) from None
         try:
@@ -394,7 +400,7 @@ class Engine:
         return answer
 
     def close_answer(self, life: Life, channel: wire.Channel, rest: wire.Frame | None) -> None:
-        """`rest` is what nobody will read any more."""
+        """`rest` is the part that is discarded."""
         self._open_answers -= 1
         if rest is None:
             self._release(life, channel)

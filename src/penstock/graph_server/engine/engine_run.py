@@ -1,4 +1,4 @@
-"""One life of the engine: a process, the requests that run in it, and why it ended."""
+"""One run of the engine: a process, the requests in it, and why it ended."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class Life:
         self.child.give_back(channel)
 
     async def ask(self, method: str, **arguments: Any) -> Any:
-        """A request of the server's own, however long it takes; it goes on when nobody waits any
+        """A request of the server's own, however long it takes; it continues when nobody waits any
         more."""
         task = asyncio.ensure_future(self._ask(method, arguments))
         task.add_done_callback(lambda done: done.cancelled() or done.exception())

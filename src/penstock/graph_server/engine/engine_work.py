@@ -1,4 +1,5 @@
-"""What the engine process does: it opens one graph, fills it, and answers requests about it.
+"""The engine process's side of the protocol: opens one graph, loads it and executes requests on
+it.
 
 Each public method of `Work` is a request that the server may send; it runs in the thread of the
 channel that it came by. Methods that answer a client take a `Turn`, which tells the server what
@@ -172,7 +173,7 @@ class Work:
         return encode(rows, milliseconds=round((time.perf_counter() - began) * 1000))
 
     def stream(self, asked: Question, turn: Turn) -> Iterator[memoryview | bytes]:
-        """The answer as an Arrow stream, a batch at a time; what can fail fails before the first."""
+        """The result as an Arrow stream, batch by batch; errors are raised before the first."""
         if not self.engine.capabilities.arrow:
             raise CapabilityMissing.of(self._backend, "arrow")
         query = asked.checked()
@@ -240,7 +241,10 @@ def check_parameters(query: CypherQuery, parameters: Mapping[str, Any]) -> None:
     except TypeError as e:
         raise CypherError(
             f"A parameter has a value that no engine can hold: {e}.",
-            hint="Integers have 64 bits, texts are valid Unicode, and lists and maps nest up to 250 levels.",
+            hint=(
+                "Integers have 64 bits, texts are valid Unicode, and lists and maps nest up to "
+                "250 levels."
+            ),
         ) from e
     if missing := sorted(query.parameters - parameters.keys()):
         raise CypherError(

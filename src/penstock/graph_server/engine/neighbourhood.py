@@ -1,6 +1,6 @@
-"""What lies around some nodes, with every edge between what was found.
+"""Neighborhood search: the nodes around some start nodes, and every edge between them.
 
-Hop by hop, each a few queries by primary key, so its cost is that of the neighbourhood and not of
+Hop by hop, each a few queries by primary key, so its cost is that of the neighborhood and not of
 the graph.
 """
 
@@ -29,7 +29,7 @@ MOST_EDGES = 500_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Neighborhood:
-    """What is asked for: around these ids, or around the nodes in the answer of a query."""
+    """A request: start from these ids, or from the nodes that a query returns."""
 
     start: tuple[str, ...] | None
     cypher: str | None
@@ -45,8 +45,8 @@ def search(
     engine: GraphEngine, own: Own, wish: Neighborhood, cord: Interrupt
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]], bool]:
     """Nodes, edges, and whether there was more."""
-    found = _Search(engine, own, wish, cord).run()
-    return list(found.nodes.values()), list(found.edges.values()), found.truncated
+    subgraph = _Search(engine, own, wish, cord).run()
+    return list(subgraph.nodes.values()), list(subgraph.edges.values()), subgraph.truncated
 
 
 @dataclass(slots=True)
@@ -73,7 +73,7 @@ class _Search:
         for _ in range(self._wish.hops):
             if not frontier or self._found.truncated:
                 break
-            frontier = self._take(self._neighbours(frontier))
+            frontier = self._take(self._neighbors(frontier))
         for table in self._types:
             self._edges_of(table)
         return self._found
@@ -95,30 +95,32 @@ class _Search:
                 raise CypherError(
                     f"The query names ${missing[0]}, which is not among its parameters."
                 )
-            given = {
+            parameters = {
                 name: value
                 for name, value in self._wish.parameters.items()
                 if name in checked.parameters
             }
-            yield from self._nodes(checked.text, given)
+            yield from self._nodes(checked.text, parameters)
             return
         for table, keys in self._by_label(self._wish.start or ()):
             yield from self._nodes(f"{self._keyed(table, 'n')} RETURN n", {"keys": keys})
 
-    def _neighbours(self, frontier: Iterable[str]) -> Iterator[dict[str, Any]]:
+    def _neighbors(self, frontier: Iterable[str]) -> Iterator[dict[str, Any]]:
         # As many as could be new and one more, which says that there are more.
         more = f"RETURN DISTINCT m LIMIT {self._wish.limit + 1}"
         for table, keys in self._by_label(frontier):
             for edge in self._types:
                 if table.label == edge.from_node:
-                    text = f"{self._keyed(table, 'n')}-[:{quoted(edge.type)}]->(m:{quoted(edge.to_node)})"
+                    matched = self._keyed(table, "n")
+                    text = f"{matched}-[:{quoted(edge.type)}]->(m:{quoted(edge.to_node)})"
                     yield from self._nodes(f"{text} {more}", {"keys": keys})
                 if table.label == edge.to_node:
-                    text = f"{self._keyed(table, 'n')}<-[:{quoted(edge.type)}]-(m:{quoted(edge.from_node)})"
+                    matched = self._keyed(table, "n")
+                    text = f"{matched}<-[:{quoted(edge.type)}]-(m:{quoted(edge.from_node)})"
                     yield from self._nodes(f"{text} {more}", {"keys": keys})
 
     def _take(self, nodes: Iterable[dict[str, Any]]) -> list[str]:
-        """Keep what is new, up to the limit; the ids of what was kept."""
+        """Add new nodes, up to the limit; return their ids."""
         taken = []
         for node in nodes:
             if node["_id"] in self._found.nodes:
@@ -134,7 +136,8 @@ class _Search:
         within = pa.array(list(self._found.nodes), pa.string())
         for start, keys in self._by_label(self._found.nodes):
             if start.label == table.from_node:
-                text = f"{self._keyed(start, 'n')}-[e:{quoted(table.type)}]->(m:{quoted(table.to_node)}) RETURN e"
+                matched = self._keyed(start, "n")
+                text = f"{matched}-[e:{quoted(table.type)}]->(m:{quoted(table.to_node)}) RETURN e"
                 for edge in self._query(text, {"keys": keys}, within=within):
                     if len(self._found.edges) >= MOST_EDGES:
                         self._found.truncated = True
@@ -165,22 +168,25 @@ class _Search:
 
     def _keyed(self, table: NodeTable, name: str) -> str:
         key = self._engine.key_of(table, "k")
-        return f"UNWIND $keys AS k MATCH ({name}:{quoted(table.label)} {{{quoted(table.key.name)}: {key}}})"
+        return (
+            f"UNWIND $keys AS k MATCH ({name}:{quoted(table.label)} {{{quoted(table.key.name)}: "
+            f"{key}}})"
+        )
 
     def _by_label(self, ids: Iterable[str]) -> list[tuple[NodeTable, list[str | int]]]:
         """`Label:key` → the label's table and its keys as the engine takes them."""
         keys: dict[str, list[str | int]] = {}
-        for each in ids:
-            label, colon, key = each.partition(":")
+        for node_id in ids:
+            label, colon, key = node_id.partition(":")
             table = self._engine.schema.node(label)
             if table is None or not colon:
                 raise InvalidInput(
-                    f"{each[:80]!r} is not the id of a node.",
+                    f"{node_id[:80]!r} is not the id of a node.",
                     hint="An id is Label:key.",
                     field="start",
                 )
             keys.setdefault(label, []).append(_key(table, key))
-        return [(self._table(label), found) for label, found in keys.items()]
+        return [(self._table(label), values) for label, values in keys.items()]
 
     def _table(self, label: str) -> NodeTable:
         table = self._engine.schema.node(label)

@@ -1,4 +1,4 @@
-"""Keeps one engine process alive: starts it, opens the graph in it, and starts the next one when it
+"""Keeps one engine process running: starts it, opens the graph in it and replaces it when it
 ends.
 
 After the graph was sealed a process that ended is replaced within a fraction of a second: a spare
@@ -68,7 +68,7 @@ class Supervisor:
     # before the graph is sealed
 
     def warm_up(self) -> None:
-        """Start a process before there is anything to open: importing its libraries takes a while."""
+        """Start a process ahead of time: importing its libraries takes a while."""
         self._spare = self._spare or EngineChild(self._settings.backend)
 
     async def open(self, folder: Path, files: Sequence[Path]) -> dict[str, Any]:
@@ -101,21 +101,24 @@ class Supervisor:
     # from then on
 
     async def living(self, query: Query | None = None) -> Life:
-        """The engine that answers; waits for one that is being started, as long as the query may."""
+        """The running engine; waits up to the query's timeout for one that is starting."""
         if not self._ready.is_set():
             try:
                 async with asyncio.timeout(None if query is None else query.left()):
                     await self._ready.wait()
             except TimeoutError:
                 raise EngineRestarted(
-                    "The graph engine is being restarted, and was not back within the query's time.",
+                    (
+                        "The graph engine is being restarted, and was not back within the query's "
+                        "time."
+                    ),
                     hint="Try again in a moment.",
                 ) from None
         assert self._life is not None
         return self._life
 
     async def call(self, method: str, **arguments: Any) -> Any:
-        """A request of the server's own; once the graph is sealed it is sent again after a restart."""
+        """An internal request; once the graph is sealed it is retried after a restart."""
         for _ in range(MOST_RUNS):
             life = await self.living()
             try:
@@ -175,7 +178,7 @@ class Supervisor:
         return self._life if self._sealed and self._ready.is_set() else None
 
     async def server_ended(self, life: Life) -> bool:
-        """Whether the server behind an engine is gone, when a query says that it does not answer."""
+        """Whether the server behind an engine is gone, after a query could not reach it."""
         if self._server is None:
             return False
         with suppress(TimeoutError):
@@ -234,7 +237,7 @@ class Supervisor:
         await life.ask("restrict", query_bytes=self.query_bytes)
 
     def _ended(self, life: Life) -> None:
-        """Called when a process has ended, before whoever waits for it hears that."""
+        """Called when a process has ended, before its waiters are notified."""
         if self._closing or life is not self._life:
             return
         self._ready.clear()

@@ -1,4 +1,4 @@
-"""The memory of all processes of an instance together, watched a few times a second.
+"""Watches the memory of all processes of an instance together, a few times a second.
 
 Each process has a limit of its own; their sum may still be more than the instance has. Whoever
 looks after the instance from outside (the launcher, a cgroup) would then end all of it. Before that
@@ -50,17 +50,20 @@ class Watchdog:
     def run_once(self) -> Look:
         engine = self._engine.supervisor.pids
         others = [os.getpid(), *self._engine.supervisor.spare_pids, *self._executions.pids]
-        held = sum(map(held_bytes, [*engine, *others]))
+        used_bytes = sum(map(held_bytes, [*engine, *others]))
         if not self._engine.active:
             self._at_rest = sum(map(held_bytes, engine))
-        if held <= self._most or (held := sum(map(exact_bytes, [*engine, *others]))) <= self._most:
-            return Look(held_bytes=held)
+        if (
+            used_bytes <= self._most
+            or (used_bytes := sum(map(exact_bytes, [*engine, *others]))) <= self._most
+        ):
+            return Look(held_bytes=used_bytes)
         ended = self._end_largest(sum(map(held_bytes, engine)) - self._at_rest)
         if ended is not None:
             log.warning(
-                "memory_limit_reached", held_bytes=held, limit_bytes=self._most, ended=ended
+                "memory_limit_reached", held_bytes=used_bytes, limit_bytes=self._most, ended=ended
             )
-        return Look(held_bytes=held, ended=ended)
+        return Look(held_bytes=used_bytes, ended=ended)
 
     def _end_largest(self, engine_growth: int) -> str | None:
         child = max(self._executions.child_pids, key=held_bytes, default=None)

@@ -113,7 +113,7 @@ class Frame:
         self._first = first
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        """What was not read yet; whoever stops half way may go on later."""
+        """The unread rest; reading may stop and continue later."""
         while self._left:
             piece = self._first or await self._channel.read(min(self._left, PIECE_BYTES))
             self._first = b""

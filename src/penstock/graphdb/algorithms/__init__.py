@@ -1,2 +1,1 @@
-"""Algorithms on the numbers of a graph: what there is, what it takes, and the code that computes
-it."""
+"""Graph algorithms on sparse matrices: the catalog, parameter checks and implementations."""

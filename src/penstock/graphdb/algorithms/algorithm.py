@@ -1,4 +1,4 @@
-"""What an algorithm is: its description, what it is given and what it gives back."""
+"""The types of an algorithm: its description, its input (`Task`) and its result (`Outcome`)."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _EXACT_IN_JSON = 2**53
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """`columns` hold one value per node under a suffix of the result's property; the empty suffix
-    is the property."""
+    """An algorithm's result. `columns` maps a suffix of the result property's name to one value
+    per node; the empty suffix is the property itself."""
 
     summary: dict[str, Value] = field(default_factory=dict)
     columns: Mapping[str, pa.Array] = field(default_factory=dict)
@@ -59,8 +59,8 @@ class Task:
         return self.graph.nodes.find(self.parameters[name], name)
 
     def nodes(self, name: str) -> list[int]:
-        given = cast("list[Value]", self.parameters[name])
-        return [self.graph.nodes.find(one, name) for one in given]
+        ids = cast("list[Value]", self.parameters[name])
+        return [self.graph.nodes.find(one, name) for one in ids]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,8 +97,7 @@ def column(values: npt.NDArray[np.generic], missing: Mask | None = None) -> pa.A
 
 
 def by_size(labels: Ints) -> tuple[Ints, Ints]:
-    """Groups renumbered from 0, the largest first (of equal ones that of the earlier node), and
-    their sizes."""
+    """Groups renumbered from 0 by descending size (ties by their first node), and their sizes."""
     if not len(labels):
         return labels, labels
     _, first, inverse, sizes = np.unique(
@@ -121,5 +120,5 @@ def statistics(values: Floats) -> dict[str, Value]:
 
 
 def exact(number: int) -> int | str:
-    """A whole number that JSON readers would round, as text."""
+    """An integer, as text where JSON readers would round it."""
     return number if abs(number) <= _EXACT_IN_JSON else str(number)

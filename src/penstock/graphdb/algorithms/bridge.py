@@ -1,5 +1,4 @@
-"""A call of NetworkX: the graph from Arrow columns with ids as nodes, so that whatever comes back
-names them."""
+"""Calls NetworkX functions on a graph built from Arrow columns, with ids as nodes."""
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
 def call(
     chosen: Function,
-    given: Mapping[str, Value],
+    parameters: Mapping[str, Value],
     *,
     graph: Topology,
     edges: list[Edges],
@@ -34,10 +33,10 @@ def call(
     weight: str | None,
     directed: bool | None,
 ) -> Outcome:
-    """Without `directed` the graph is as its edges are, or undirected where the function knows only
+    """Without `directed` the graph is directed, or undirected where the function supports only
     that."""
     ids = graph.nodes.ids(range(graph.count))
-    arguments = chosen.arguments(given, weight, graph.nodes)
+    arguments = chosen.arguments(parameters, weight, graph.nodes)
     encoder = Encoder(frozenset(ids))
     ways = (
         [directed]
@@ -47,32 +46,32 @@ def call(
         else [True, False]
     )
     for way in ways:
-        found = native(chosen.name, given, graph, directed=way, ids=ids)
-        if found is not NOT_HERE:
-            return _outcome(found, encoder, ids, "native")
+        result = native(chosen.name, parameters, graph, directed=way, ids=ids)
+        if result is not NOT_HERE:
+            return _outcome(result, encoder, ids, "native")
         try:
-            made = _graph(ids, graph, edges, properties, directed=way)
+            networkx_graph = _graph(ids, graph, edges, properties, directed=way)
             with _translated(chosen.name):
-                return _outcome(chosen.call(made, **arguments), encoder, ids, "networkx")
-        except _WrongKind as e:
+                return _outcome(chosen.call(networkx_graph, **arguments), encoder, ids, "networkx")
+        except _WrongDirection as e:
             if way == ways[-1]:
                 raise InvalidInput(str(e), parameter="directed") from e
-    raise AssertionError("there is always one way at least")
+    raise AssertionError("at least one direction is tried")
 
 
-class _WrongKind(Exception):
-    """NetworkX does not know this function for such a graph."""
+class _WrongDirection(Exception):
+    """NetworkX does not implement this function for directed (or undirected) graphs."""
 
 
 @contextmanager
 def _translated(name: str) -> Iterator[None]:
-    """A generator says only while it is read that it cannot go on, so reading belongs in here."""
+    """Translate NetworkX's errors. A generator raises while it is read, so read it inside."""
     import networkx as nx
 
     try:
         yield
     except nx.NetworkXNotImplemented as e:
-        raise _WrongKind(f"{name}: {e}") from e
+        raise _WrongDirection(f"{name}: {e}") from e
     except (nx.NetworkXException, TypeError, ValueError, KeyError, ZeroDivisionError) as e:
         raise InvalidInput(f"{name}: {_reason(e)}", algorithm=name) from e
 
@@ -89,16 +88,16 @@ def _graph(
     *,
     directed: bool,
 ) -> Any:
-    """Of parallel edges, of whatever types, the lightest is kept: the heavier go in first and are
-    written over."""
+    """Of parallel edges of any type the lightest is kept: edges are added by descending weight and
+    overwrite each other."""
     import networkx as nx
 
     graph = nx.DiGraph() if directed else nx.Graph()
     graph.add_nodes_from(ids)
     for name, column in properties.items():
-        held = zip(ids, column.to_pylist(), strict=True)
+        pairs = zip(ids, column.to_pylist(), strict=True)
         nx.set_node_attributes(
-            graph, {node: value for node, value in held if value is not None}, name
+            graph, {node: value for node, value in pairs if value is not None}, name
         )
     starts: list[Any] = []
     ends: list[Any] = []
@@ -118,19 +117,19 @@ def _graph(
     return graph
 
 
-def _outcome(found: Any, encoder: Encoder, ids: list[str], computed_by: str) -> Outcome:
-    kind = encoder.kind(found)
+def _outcome(result: Any, encoder: Encoder, ids: list[str], computed_by: str) -> Outcome:
+    kind = encoder.kind(result)
     summary: dict[str, Value] = {"kind": kind, "computed_by": computed_by}
-    if kind == "per_node" and (column := _column(found, ids)) is not None:
+    if kind == "per_node" and (column := _column(result, ids)) is not None:
         return Outcome(summary=summary, columns={"": column})
-    summary["value"] = encoder.encode(found)
+    summary["value"] = encoder.encode(result)
     return Outcome(summary=summary | {"truncated": encoder.truncated})
 
 
-def _column(found: Mapping[str, Any], ids: list[str]) -> pa.Array | None:
-    """One plain value a node can be written back; anything deeper is given as it is."""
-    held = (found.get(node) for node in ids)
-    values = [value.item() if isinstance(value, np.generic) else value for value in held]
+def _column(by_node: Mapping[str, Any], ids: list[str]) -> pa.Array | None:
+    """A column of one scalar per node, which can be written back; None for nested values."""
+    items = (by_node.get(node) for node in ids)
+    values = [value.item() if isinstance(value, np.generic) else value for value in items]
     kinds = {type(value) for value in values if value is not None}
     if kinds <= {int, float}:
         return pa.array(values, pa.int64() if kinds == {int} else pa.float64(), from_pandas=False)

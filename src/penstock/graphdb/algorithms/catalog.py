@@ -1,4 +1,4 @@
-"""All native algorithms by name, and the one way to run one."""
+"""The catalog of native algorithms by name, and `run`, which checks weights first."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from penstock.graphdb.algorithms.algorithm import Algorithm, Outcome, Task
     from penstock.graphdb.algorithms.topology import Topology
 
-_ROOMS = (centrality, community, embedding, paths, ranking, similarity, structure)
+_MODULES = (centrality, community, embedding, paths, ranking, similarity, structure)
 _ALL: list[Algorithm] = sorted(
-    (a for room in _ROOMS for a in room.ALGORITHMS), key=lambda a: a.name
+    (a for module in _MODULES for a in module.ALGORITHMS), key=lambda a: a.name
 )
 CATALOGUE = {a.name: a for a in _ALL}
 CATEGORIES = ("centrality", "community", "pathfinding", "similarity", "embedding", "structure")
@@ -39,16 +39,17 @@ def algorithm(name: str) -> Algorithm:
     return CATALOGUE[name]
 
 
-def direction(chosen: Algorithm, wanted: bool | None) -> bool:
-    """Whether edges have a direction here; an algorithm that knows one way only says so."""
-    if wanted is None or chosen.direction == "either":
-        return chosen.directed if wanted is None else wanted
-    if wanted != chosen.directed:
+def direction(chosen: Algorithm, requested: bool | None) -> bool:
+    """Whether edges are directed; raises if the algorithm does not support the request."""
+    if requested is None or chosen.direction == "either":
+        return chosen.directed if requested is None else requested
+    if requested != chosen.directed:
         raise InvalidInput(
-            f"directed must be {str(chosen.directed).lower()}: {chosen.name} takes graphs as {chosen.direction}.",
+            f"directed must be {str(chosen.directed).lower()}:"
+            f" {chosen.name} supports {chosen.direction} graphs only.",
             parameter="directed",
         )
-    return wanted
+    return requested
 
 
 def run(chosen: Algorithm, task: Task) -> Outcome:
@@ -57,11 +58,12 @@ def run(chosen: Algorithm, task: Task) -> Outcome:
 
 
 def _check_range(graph: Topology) -> None:
-    """Products and sums of weights beyond this are wrong, or no finite numbers."""
+    """Products and sums of weights outside this range overflow or lose precision."""
     numbers = graph.sums.data[graph.sums.data > 0]
     if len(numbers) and (numbers.max() > _LARGEST_WEIGHT or numbers.min() < 1 / _LARGEST_WEIGHT):
         raise InvalidInput(
-            f"weight_property: weights must be 0 or between {1 / _LARGEST_WEIGHT:g} and {_LARGEST_WEIGHT:g}.",
+            "weight_property: weights must be 0 or between"
+            f" {1 / _LARGEST_WEIGHT:g} and {_LARGEST_WEIGHT:g}.",
             hint="Scale them in the mapping's query.",
             parameter="weight_property",
         )
@@ -74,7 +76,8 @@ def _check_weights(chosen: Algorithm, graph: Topology) -> None:
     if least < 0 or (least == 0 and chosen.weights == "positive"):
         bound = "more than 0" if chosen.weights == "positive" else "at least 0"
         raise InvalidInput(
-            f"weight_property: {chosen.name} needs weights of {bound}, and there is one of {least:g}.",
+            f"weight_property: {chosen.name} needs weights of {bound};"
+            f" the smallest weight is {least:g}.",
             parameter="weight_property",
             range=bound,
         )

@@ -1,4 +1,4 @@
-"""Degrees, and scores that look at all shortest paths."""
+"""Centrality by degree and by shortest paths: degree, betweenness, closeness, harmonic."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SEED = Parameter(
     default=42,
     minimum=0,
     maximum=2**31 - 1,
-    description="The same seed, the same answer.",
+    description="Random seed; the same seed gives the same result.",
 )
 _NORMALIZED = Parameter(
     name="normalized", type="boolean", default=True, description="Scale to between 0 and 1."
@@ -55,7 +55,7 @@ def _betweenness(task: Task) -> Outcome:
     if task.flag("normalized"):
         scores = scores / pairs if pairs > 0 else scores
     elif not task.directed:
-        scores = scores / 2  # each pair was seen from both ends
+        scores = scores / 2  # each pair was counted from both ends
     summary = statistics(scores) | {"exact": not sampled, "samples": samples if sampled else count}
     return Outcome(summary=summary, columns={"": column(scores)})
 
@@ -107,12 +107,12 @@ def _harmonic(task: Task) -> Outcome:
 
 
 def _inward(task: Task) -> Matrix:
-    """How near a node is counts the ways that lead to it, so the edges are turned round."""
+    """The reversed edges: closeness uses the distances to a node, not from it."""
     return without_loops(task.graph.costs(directed=task.directed).T.tocsr())
 
 
 def _measured(task: Task, inward: Matrix, score: _Score) -> Floats:
-    """Distances of some nodes at a time, so that memory stays flat."""
+    """Scores computed from distances in batches of nodes, which bounds memory."""
     count = task.graph.count
     batch = max(1, _CELLS // max(count, 1))
     scores = np.zeros(count)
@@ -149,7 +149,7 @@ ALGORITHMS = (
     Algorithm(
         name="degree",
         category="centrality",
-        description="The number of edges at a node (or their weight); a loop counts at both of its ends.",
+        description="The number of edges of a node (or their weight); a loop counts twice.",
         parameters=(
             Parameter(
                 name="direction",
@@ -162,7 +162,7 @@ ALGORITHMS = (
                 name="normalized",
                 type="boolean",
                 default=False,
-                description="Divide by the other nodes.",
+                description="Divide by the number of other nodes.",
             ),
         ),
         weights="optional",
@@ -171,7 +171,8 @@ ALGORITHMS = (
     Algorithm(
         name="betweenness",
         category="centrality",
-        description="The share of shortest paths that lead over a node, exact or estimated from sampled sources.",
+        description="The share of shortest paths through a node, exact or estimated from sampled"
+        " sources.",
         parameters=(
             Parameter(
                 name="samples",
@@ -179,7 +180,7 @@ ALGORITHMS = (
                 default=0,
                 minimum=0,
                 maximum=10_000_000,
-                description="Sources to sample; 0 takes all of them and is exact.",
+                description="Sources to sample; 0 uses all of them and is exact.",
             ),
             _NORMALIZED,
             SEED,
@@ -190,14 +191,16 @@ ALGORITHMS = (
     Algorithm(
         name="closeness",
         category="centrality",
-        description="One over the mean distance from the nodes that reach it, scaled by how many do.",
+        description="The inverse of the mean distance from the nodes that reach it, scaled by their"
+        " number.",
         weights="positive",
         run=_closeness,
     ),
     Algorithm(
         name="harmonic",
         category="centrality",
-        description="The sum of one over the distance from every other node; who cannot reach it adds nothing.",
+        description="The sum of the inverse distances from all other nodes; unreachable nodes add"
+        " nothing.",
         parameters=(
             Parameter(
                 name="normalized", type="boolean", default=False, description="Divide by n - 1."

@@ -1,7 +1,6 @@
-"""What a child does with its order: map the graph, compute, write the answer. No Python object
-crosses.
+"""Runs one algorithm in a forked child process: map the graph, compute, write the result files.
 
-It holds itself to the order's memory, and is the first that a machine short of it takes.
+The child limits itself to the order's memory, and the kernel's OOM killer takes it first.
 """
 
 from __future__ import annotations
@@ -37,18 +36,18 @@ _VALUES_SHOWN = 10_000
 
 
 def carry_out(order: Order, progress: Callable[[float], None]) -> None:
-    """Compute, and leave an answer or an error in the order's folder; the process ends after it."""
+    """Compute, and write a result or an error to the order's folder; the process ends after it."""
     _limit(order.memory_bytes)
     try:
-        _answer(order, compute(order, progress))
+        _write_result(order, compute(order, progress))
     except PenstockError as error:
-        _refuse(order, error)
+        _write_error(order, error)
     except MemoryError:
         resource.setrlimit(resource.RLIMIT_DATA, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-        _refuse(order, out_of_memory(order.memory_bytes))
+        _write_error(order, out_of_memory(order.memory_bytes))
     except Exception as error:
         traceback.print_exc()
-        _refuse(
+        _write_error(
             order,
             AlgorithmFailed(f"{order.name} failed: {type(error).__name__}: {str(error)[:500]}"),
         )
@@ -70,7 +69,7 @@ def compute(order: Order, progress: Callable[[float], None]) -> tuple[Nodes, Out
         )
         return nodes, run(chosen, task)
     weight, edges = order.selection.weight, read_edges(order.data, order.selection, holes)
-    made = call(
+    outcome = call(
         function(order.name),
         order.parameters,
         graph=graph,
@@ -79,20 +78,20 @@ def compute(order: Order, progress: Callable[[float], None]) -> tuple[Nodes, Out
         weight=weight,
         directed=order.directed,
     )
-    return nodes, made
+    return nodes, outcome
 
 
 def out_of_memory(limit: int | None) -> AlgorithmOutOfMemory:
-    allowed = "what this machine has" if limit is None else f"its {limit // 2**20} MiB"
+    allowed = "this machine has" if limit is None else f"its limit of {limit // 2**20} MiB"
     return AlgorithmOutOfMemory(
         f"The algorithm needed more memory than {allowed}.",
-        hint="Choose fewer labels or types, sample, or start a larger instance.",
+        hint="Select fewer labels or types, sample, or start a larger instance.",
         memory_bytes=limit,
     )
 
 
-def _answer(order: Order, found: tuple[Nodes, Outcome]) -> None:
-    nodes, outcome = found
+def _write_result(order: Order, computed: tuple[Nodes, Outcome]) -> None:
+    nodes, outcome = computed
     files: list[dict[str, str]] = []
     for suffix, column in outcome.columns.items():
         for number, label in enumerate(order.selection.results):
@@ -106,7 +105,7 @@ def _answer(order: Order, found: tuple[Nodes, Outcome]) -> None:
 
 
 def _write_values(path: Path, keys: pa.Array, values: pa.Array) -> None:
-    """Only nodes that have a value: the others lose theirs by not being here."""
+    """Write only nodes that have a value: the write-back clears the others."""
     table = pa.table({"key": keys, "value": values})
     if values.null_count:
         table = table.filter(pc.is_valid(table["value"]))
@@ -114,7 +113,7 @@ def _write_values(path: Path, keys: pa.Array, values: pa.Array) -> None:
 
 
 def _shown(nodes: Nodes, outcome: Outcome) -> dict[str, Value]:
-    """The highest values first, as far as an answer can carry them."""
+    """The highest values first, up to the limit of a response."""
     first = next(iter(outcome.columns.values()))
     if pa.types.is_nested(first.type):
         order = pa.array(range(len(first)))
@@ -133,14 +132,14 @@ def _shown(nodes: Nodes, outcome: Outcome) -> dict[str, Value]:
     return {"values": listed, "values_truncated": len(first) > _VALUES_SHOWN}
 
 
-def _refuse(order: Order, error: PenstockError) -> None:
-    said = {
+def _write_error(order: Order, error: PenstockError) -> None:
+    content = {
         "code": error.code,
         "message": error.message,
         "hint": error.hint,
         "details": error.details,
     }
-    _write_json(order.out / "error.json", said)
+    _write_json(order.out / "error.json", content)
 
 
 def _write_json(path: Path, content: object) -> None:
@@ -150,8 +149,8 @@ def _write_json(path: Path, content: object) -> None:
 
 
 def _limit(memory_bytes: int | None) -> None:
-    """`memory_bytes` are on top of what the libraries brought along at the fork."""
-    with suppress(OSError):  # where /proc is shut to us, the limit below must do
+    """`memory_bytes` comes on top of the memory that the libraries use at the fork."""
+    with suppress(OSError):  # without access to /proc only the limit below applies
         Path("/proc/self/oom_score_adj").write_text("1000")
     if memory_bytes is not None:
         resource.setrlimit(

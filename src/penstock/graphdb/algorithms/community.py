@@ -1,5 +1,4 @@
-"""Groups: components are facts, communities the best that was found. Numbers go from 0, the largest
-group first."""
+"""Connected components and community detection. Groups are numbered from 0, the largest first."""
 
 from __future__ import annotations
 
@@ -68,8 +67,8 @@ def _leiden(task: Task) -> Outcome:
     return _communities(task, matrix, method.run().getPartition().getVector())
 
 
-def _communities(task: Task, matrix: Matrix, found: list[int]) -> Outcome:
-    groups, sizes = by_size(np.asarray(found, dtype=np.int64))
+def _communities(task: Task, matrix: Matrix, partition: list[int]) -> Outcome:
+    groups, sizes = by_size(np.asarray(partition, dtype=np.int64))
     quality = modularity(matrix, groups, task.number("resolution"))
     return Outcome(
         summary=_sizes("communities", sizes) | {"modularity": quality}, columns={"": column(groups)}
@@ -77,22 +76,22 @@ def _communities(task: Task, matrix: Matrix, found: list[int]) -> Outcome:
 
 
 def modularity(matrix: Matrix, groups: Ints, resolution: float = 1.0) -> float:
-    """Newman's, of an undirected weighted graph; a loop is in the matrix once and counts twice in a
-    degree."""
-    found = matrix.tocoo()
+    """Newman's modularity of an undirected weighted graph; a loop is in the matrix once and counts
+    twice in a degree."""
+    entries = matrix.tocoo()
     loops = matrix.diagonal()
     degrees = np.asarray(matrix.sum(axis=1)).ravel() + loops
     total = float(degrees.sum())
     if not total:
         return 0.0
-    inside = float(found.data[groups[found.row] == groups[found.col]].sum() + loops.sum())
+    inside = float(entries.data[groups[entries.row] == groups[entries.col]].sum() + loops.sum())
     shares = np.bincount(groups, weights=degrees) / total
     return float(inside / total - resolution * (shares**2).sum())
 
 
 def _label_propagation(task: Task) -> Outcome:
-    """All nodes at once take the commonest label around them, of equal ones the first: no chance is
-    involved."""
+    """All nodes at once take the most common label of their neighbors, ties going to the first:
+    the result is deterministic."""
     matrix = task.graph.flow(directed=True).tocoo()
     back = matrix.row != matrix.col
     rows = np.concatenate([matrix.row, matrix.col[back]]).astype(np.int64)
@@ -104,7 +103,7 @@ def _label_propagation(task: Task) -> Outcome:
     labels, limit = task.graph.nodes.order(), task.integer("max_iterations")
     converged, iteration = False, 0
     while iteration < limit and not converged:
-        following = _commonest(task.graph.count, rows, columns, weights, labels)
+        following = _most_common(task.graph.count, rows, columns, weights, labels)
         converged = bool((following == labels).all())
         labels, iteration = following, iteration + 1
         task.progress(iteration / limit)
@@ -114,8 +113,10 @@ def _label_propagation(task: Task) -> Outcome:
     return Outcome(summary=summary | {"modularity": quality}, columns={"": column(groups)})
 
 
-def _commonest(count: int, rows: Ints, columns: Ints, weights: Floats | None, labels: Ints) -> Ints:
-    """Votes lie sorted by node, then label: a node's winner is the first with its most votes."""
+def _most_common(
+    count: int, rows: Ints, columns: Ints, weights: Floats | None, labels: Ints
+) -> Ints:
+    """Votes are sorted by node, then label: a node's winner is the first with the most votes."""
     if not len(rows):
         return labels
     place = rows * count + labels[columns]
@@ -144,7 +145,7 @@ ALGORITHMS = (
     Algorithm(
         name="wcc",
         category="community",
-        description="Weakly connected components: nodes that edges join, whichever way they point.",
+        description="Weakly connected components: nodes connected by edges of either direction.",
         direction="undirected",
         directed=False,
         run=_weak,
@@ -152,22 +153,23 @@ ALGORITHMS = (
     Algorithm(
         name="scc",
         category="community",
-        description="Strongly connected components: nodes that all reach each other along the edges.",
+        description="Strongly connected components: nodes that reach each other along directed"
+        " edges.",
         direction="directed",
         run=_strong,
     ),
     Algorithm(
         name="scc_kosaraju",
         category="community",
-        description="The strongly connected components, for callers of Kosaraju's method: there is only one right "
-        "answer, and it is computed as for scc.",
+        description="Strongly connected components, for callers of Kosaraju's method; the same"
+        " result as scc.",
         direction="directed",
         run=_strong,
     ),
     Algorithm(
         name="louvain",
         category="community",
-        description="Communities by Louvain's method: denser inside than chance would have it.",
+        description="Communities by Louvain's method, which maximizes modularity.",
         parameters=(
             _RESOLUTION,
             Parameter(
@@ -176,7 +178,7 @@ ALGORITHMS = (
                 default=32,
                 minimum=1,
                 maximum=1000,
-                description="Rounds of moves on a level at most.",
+                description="Maximum rounds of moves per level.",
             ),
             SEED,
         ),
@@ -188,7 +190,8 @@ ALGORITHMS = (
     Algorithm(
         name="leiden",
         category="community",
-        description="Communities by Leiden's method, which refines Louvain's so that each is connected.",
+        description="Communities by Leiden's method, which refines Louvain's so that each community"
+        " is connected.",
         parameters=(
             _RESOLUTION,
             Parameter(
@@ -197,7 +200,7 @@ ALGORITHMS = (
                 default=3,
                 minimum=1,
                 maximum=100,
-                description="Rounds of the whole method at most.",
+                description="Maximum rounds of the whole method.",
             ),
             SEED,
         ),
@@ -209,8 +212,8 @@ ALGORITHMS = (
     Algorithm(
         name="label_propagation",
         category="community",
-        description="Communities by taking, all at once, the commonest label around, by edges of "
-        "either direction; ties go to the smallest key.",
+        description="Communities by synchronous label propagation over edges of either direction;"
+        " ties go to the smallest key.",
         parameters=(
             Parameter(
                 name="max_iterations",
@@ -218,7 +221,7 @@ ALGORITHMS = (
                 default=10,
                 minimum=1,
                 maximum=10_000,
-                description="Steps.",
+                description="Maximum number of steps.",
             ),
         ),
         weights="optional",

@@ -1,7 +1,7 @@
-"""Brandes' dependencies of some sources, level by level on the whole matrix at once.
+"""Brandes' dependency scores of sampled sources, vectorized by level.
 
-For betweenness from sampled sources this is several times faster than the library, and unbiased:
-with every node as a source it is exact.
+For sampled betweenness this is several times faster than networkit, and unbiased: with every node
+as a source it is exact.
 """
 
 from __future__ import annotations
@@ -20,14 +20,13 @@ if TYPE_CHECKING:
 
 
 def dependencies(matrix: Matrix, sources: Ints, progress: Callable[[float], None]) -> Floats:
-    """For each node, the sum over the sources of the shares of their shortest paths that lead over
-    it."""
+    """For each node, the sum over the sources of the shares of their shortest paths through it."""
     rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
     total = np.zeros(matrix.shape[0])
     for number, source in enumerate(sources.tolist(), 1):
-        found = _of_one(matrix, rows, source)
-        found[source] = 0
-        total += found
+        shares = _of_one(matrix, rows, source)
+        shares[source] = 0
+        total += shares
         progress(number / len(sources))
     return total
 

@@ -1,5 +1,4 @@
-"""Nodes as vectors: fast random projection, which needs a few products of the sparse matrix and no
-training."""
+"""Node embeddings by fast random projection: a few sparse matrix products, no training."""
 
 from __future__ import annotations
 
@@ -64,7 +63,8 @@ ALGORITHMS = (
     Algorithm(
         name="fastrp",
         category="embedding",
-        description="A vector for each node by fast random projection: nodes with similar surroundings lie close.",
+        description="A vector for each node by fast random projection: nodes with similar"
+        " neighborhoods are close.",
         parameters=(
             Parameter(
                 name="dimensions",
@@ -72,7 +72,7 @@ ALGORITHMS = (
                 default=128,
                 minimum=1,
                 maximum=2048,
-                description="Numbers a node.",
+                description="Length of the vectors.",
             ),
             Parameter(
                 name="iteration_weights",
@@ -80,7 +80,7 @@ ALGORITHMS = (
                 default=[0.0, 1.0, 1.0],
                 minimum=-1000,
                 maximum=1000,
-                description="What each step away is worth; as many steps as weights.",
+                description="The weight of each step; there are as many steps as weights.",
             ),
             Parameter(
                 name="normalization_strength",

@@ -1,5 +1,5 @@
-"""Whatever NetworkX gives back, as JSON: numbers, lists, sets, generators, graphs, and dictionaries
-by node or edge."""
+"""Encodes NetworkX results as JSON: scalars, lists, sets, generators, graphs, and dictionaries by
+node or edge."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Kind: TypeAlias = Literal["per_node", "per_edge", "scalar", "list", "mapping", "
 
 
 class Encoder:
-    """Writes at most so many items in all; `truncated` says that there were more."""
+    """Encodes at most `limit` items in total; `truncated` tells that there were more."""
 
     def __init__(self, ids: Set[str], limit: int = LIST_LIMIT) -> None:
         self._ids = ids
@@ -50,10 +50,10 @@ class Encoder:
             case "graph":
                 return self._graph(value)
             case "per_edge":
-                found = [(key, self.encode(held)) for key, held in self._some(value.items())]
-                return [{"source": key[0], "target": key[1], "value": held} for key, held in found]
+                items = [(key, self.encode(item)) for key, item in self._some(value.items())]
+                return [{"source": key[0], "target": key[1], "value": item} for key, item in items]
             case "per_node" | "mapping":
-                return {str(key): self.encode(held) for key, held in self._some(value.items())}
+                return {str(key): self.encode(item) for key, item in self._some(value.items())}
             case _:
                 return self._listed(value)
 
@@ -68,17 +68,17 @@ class Encoder:
 
     def _graph(self, graph: Any) -> Value:
         nodes: list[Value] = [
-            {**self._attributes(held), "id": str(node)}
-            for node, held in self._some(graph.nodes(data=True))
+            {**self._attributes(attributes), "id": str(node)}
+            for node, attributes in self._some(graph.nodes(data=True))
         ]
         edges: list[Value] = [
-            {**self._attributes(held), "source": str(a), "target": str(b)}
-            for a, b, held in self._some(graph.edges(data=True))
+            {**self._attributes(attributes), "source": str(a), "target": str(b)}
+            for a, b, attributes in self._some(graph.edges(data=True))
         ]
         return {"directed": graph.is_directed(), "nodes": nodes, "edges": edges}
 
-    def _attributes(self, held: Mapping[Any, Any]) -> dict[str, Value]:
-        return {str(name): self.encode(value) for name, value in held.items()}
+    def _attributes(self, attributes: Mapping[Any, Any]) -> dict[str, Value]:
+        return {str(name): self.encode(value) for name, value in attributes.items()}
 
     def _some(self, items: Iterable[Any]) -> Iterator[Any]:
         for item in items:
@@ -106,5 +106,5 @@ def _scalar(value: Any) -> Value:
         return None
     if isinstance(value, int) and not isinstance(value, bool):
         return exact(value)
-    found: Value = value
-    return found
+    scalar: Value = value
+    return scalar

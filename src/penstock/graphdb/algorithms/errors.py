@@ -1,4 +1,4 @@
-"""What an algorithm can say no with.
+"""Errors of algorithm runs.
 
 AlgorithmNotFound        404  ALGORITHM_NOT_FOUND
 NodeNotFound             404  RESOURCE_NOT_FOUND
@@ -21,7 +21,7 @@ class AlgorithmNotFound(NotFound):
 
 
 class NodeNotFound(NotFound):
-    """An id that was given as a parameter is of no node in the chosen part of the graph."""
+    """A parameter is the id of a node that is not in the selected part of the graph."""
 
 
 class ExecutionNotFound(NotFound):
@@ -29,27 +29,27 @@ class ExecutionNotFound(NotFound):
 
 
 class AlgorithmTimeout(PenstockError):
-    """Its time was up; give it a larger `timeout_ms`."""
+    """The run timed out; use a larger `timeout_ms`."""
 
     code = "ALGORITHM_TIMEOUT"
     status = 408
 
 
 class AlgorithmFailed(PenstockError):
-    """Its process ended badly; the message says why."""
+    """The algorithm's process failed; the message gives the reason."""
 
     code = "ALGORITHM_FAILED"
 
 
 class AlgorithmCancelled(AlgorithmFailed):
-    """It was ended by somebody before it was done; nothing was written."""
+    """The run was cancelled before it completed; nothing was written."""
 
     code = "ALGORITHM_CANCELLED"
     status = 409
 
 
 class AlgorithmOutOfMemory(AlgorithmFailed):
-    """It needed more memory than its process may have; nothing else was touched."""
+    """The run exceeded its process's memory limit; nothing else is affected."""
 
     code = "ALGORITHM_OUT_OF_MEMORY"
     status = 507

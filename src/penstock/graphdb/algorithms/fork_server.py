@@ -1,10 +1,10 @@
-"""The process that children are forked from: `python -m penstock.graphdb.algorithms.fork_server`.
+"""The fork server of algorithm runs: `python -m penstock.graphdb.algorithms.fork_server`.
 
-Importing the libraries costs seconds, forking milliseconds, so this process imports them once,
-whenever nobody waits, and computes nothing itself: it has no threads that a fork could tear. Lines
-of JSON come in (`order` with an `id`, or `kill` of one) and go out (`progress`, then `code` when a
-child is gone). It knows which of its children it has buried, so a kill never hits a stranger. It
-dies with the server, and its children die with it.
+Importing the libraries takes seconds, forking milliseconds, so this process imports them once,
+while it is idle, and computes nothing itself: it has no threads, which would break a fork. It reads
+lines of JSON (`order` with an `id`, or `kill` of one) and writes them (`progress`, then `code` when
+a child has exited). It tracks which children it has reaped, so a kill never hits a reused pid. It
+dies with the graph server, and its children die with it.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ _READ_BYTES = 65536
 
 
 class ForkServer:
-    def __init__(self, said: int) -> None:
-        self._said = said
+    def __init__(self, output: int) -> None:
+        self._output = output
         self._selector = selectors.DefaultSelector()
         self._selector.register(0, selectors.EVENT_READ, None)
         self._children: dict[str, int] = {}
         self._to_import = list(_LIBRARIES)
-        self._heard = b""
+        self._buffer = b""
 
     def run(self) -> None:
         while True:
@@ -54,39 +54,39 @@ class ForkServer:
                 gc.freeze()
             for key, _ in ready:
                 if key.data is not None:
-                    self._bury(key.data, key.fd)
-                elif not self._hear():
+                    self._reap(key.data, key.fd)
+                elif not self._read_messages():
                     return
 
-    def _hear(self) -> bool:
-        heard = os.read(0, _READ_BYTES)
-        *lines, self._heard = (self._heard + heard).split(b"\n")
+    def _read_messages(self) -> bool:
+        received = os.read(0, _READ_BYTES)
+        *lines, self._buffer = (self._buffer + received).split(b"\n")
         for line in lines:
-            said = orjson.loads(line)
-            if "kill" in said:
-                self._kill(said["kill"])
+            message = orjson.loads(line)
+            if "kill" in message:
+                self._kill(message["kill"])
             else:
-                self._fork(said["id"], Path(said["order"]))
-        return bool(heard)
+                self._fork(message["id"], Path(message["order"]))
+        return bool(received)
 
     def _fork(self, name: str, path: Path) -> None:
         parent = os.getpid()
         pid = os.fork()
         if pid == 0:
-            _child(parent, path, _reporter(self._said, name))
+            _child(parent, path, _reporter(self._output, name))
         self._children[name] = pid
         self._selector.register(os.pidfd_open(pid), selectors.EVENT_READ, name)
-        _say(self._said, {"id": name, "pid": pid})
+        _send(self._output, {"id": name, "pid": pid})
 
     def _kill(self, name: str) -> None:
         if name in self._children:
             os.kill(self._children[name], signal.SIGKILL)
 
-    def _bury(self, name: str, descriptor: int) -> None:
+    def _reap(self, name: str, descriptor: int) -> None:
         self._selector.unregister(descriptor)
         os.close(descriptor)
         _, status = os.waitpid(self._children.pop(name), 0)
-        _say(self._said, {"id": name, "code": os.waitstatus_to_exitcode(status)})
+        _send(self._output, {"id": name, "code": os.waitstatus_to_exitcode(status)})
 
 
 def _child(parent: int, path: Path, progress: Callable[[float], None]) -> None:
@@ -100,21 +100,21 @@ def _child(parent: int, path: Path, progress: Callable[[float], None]) -> None:
         os._exit(code)
 
 
-def _reporter(said: int, name: str) -> Callable[[float], None]:
+def _reporter(output: int, name: str) -> Callable[[float], None]:
     last = 0.0
 
     def report(fraction: float) -> None:
         nonlocal last
         if (now := time.monotonic()) - last >= _PAUSE:
             last = now
-            _say(said, {"id": name, "progress": min(max(float(fraction), 0.0), 1.0)})
+            _send(output, {"id": name, "progress": min(max(float(fraction), 0.0), 1.0)})
 
     return report
 
 
-def _say(said: int, content: dict[str, Any]) -> None:
-    """One write of less than a pipe's atom, so that lines of several children do not mix."""
-    os.write(said, orjson.dumps(content) + b"\n")
+def _send(output: int, content: dict[str, Any]) -> None:
+    """One write of less than PIPE_BUF, so that lines of several children do not interleave."""
+    os.write(output, orjson.dumps(content) + b"\n")
 
 
 def _die_with_parent() -> None:
@@ -124,9 +124,9 @@ def _die_with_parent() -> None:
 
 def main() -> int:
     _die_with_parent()
-    said = os.dup(1)
-    os.dup2(2, 1)  # a library that prints does not disturb the lines
-    ForkServer(said).run()
+    output = os.dup(1)
+    os.dup2(2, 1)  # output of libraries goes to stderr
+    ForkServer(output).run()
     return 0
 
 

@@ -1,5 +1,4 @@
-"""A NetworkX function as requests see it: which parameters it takes, and what each means in a graph
-with ids."""
+"""Describes NetworkX functions for requests, and converts request parameters to arguments."""
 
 from __future__ import annotations
 
@@ -105,39 +104,44 @@ class Function:
         }
 
     def properties(
-        self, given: Mapping[str, Value], weight: str | None
+        self, parameters: Mapping[str, Value], weight: str | None
     ) -> tuple[list[str], list[str]]:
-        """The node and the edge properties that the function will look at."""
-        named = {name: value for name, value in given.items() if isinstance(value, str)}
+        """The node properties and the edge properties that the function reads."""
+        named = {name: value for name, value in parameters.items() if isinstance(value, str)}
         of_node = _NODE_PROPERTY | ({"weight"} if self.name in _OF_NODE_WEIGHT else set())
         nodes = [value for name, value in named.items() if name in of_node]
         edges = [value for name, value in named.items() if name in _EDGE_PROPERTY - of_node]
         return nodes, [*edges, *([weight] if weight else [])]
 
-    def edge_weight(self, given: Mapping[str, Value], weight: str | None) -> str | None:
-        """The edge property that the function goes by, by which the lightest of parallel edges is
-        chosen."""
+    def edge_weight(self, parameters: Mapping[str, Value], weight: str | None) -> str | None:
+        """The edge property that the function uses as weight, which selects the lightest of
+        parallel edges."""
         own = () if self.name in _OF_NODE_WEIGHT else _EDGE_NUMBER
-        named = (given[name] for name in own if isinstance(given.get(name), str))
+        named = (parameters[name] for name in own if isinstance(parameters.get(name), str))
         return next((str(name) for name in named), weight)
 
-    def check(self, given: Mapping[str, Value]) -> None:
-        if strangers := sorted(set(given) - set(self.names)):
+    def check(self, parameters: Mapping[str, Value]) -> None:
+        if unknown := sorted(set(parameters) - set(self.names)):
             raise InvalidInput(
-                f"There is no parameter {strangers[0][:80]!r}.",
-                hint=f"Known are: {', '.join(self.names) or 'none'}.",
-                parameter=strangers[0][:80],
+                f"There is no parameter {unknown[0][:80]!r}.",
+                hint=f"The parameters are: {', '.join(self.names) or 'none'}.",
+                parameter=unknown[0][:80],
                 known=list(self.names),
             )
         for parameter in self.parameters:
-            if parameter.default is inspect.Parameter.empty and given.get(parameter.name) is None:
+            if (
+                parameter.default is inspect.Parameter.empty
+                and parameters.get(parameter.name) is None
+            ):
                 raise InvalidInput(f"{parameter.name} is required.", parameter=parameter.name)
 
     def arguments(
-        self, given: Mapping[str, Value], weight: str | None, nodes: Nodes
+        self, parameters: Mapping[str, Value], weight: str | None, nodes: Nodes
     ) -> dict[str, Any]:
         arguments = {
-            name: _meant(name, value, nodes) for name, value in given.items() if value is not None
+            name: _argument(name, value, nodes)
+            for name, value in parameters.items()
+            if value is not None
         }
         for name in ("weight", "distance"):
             if weight and name in self.names and self.name not in _OF_NODE_WEIGHT:
@@ -150,8 +154,8 @@ class Function:
 def function(name: str) -> Function:
     if name not in ALLOWED:
         raise AlgorithmNotFound(
-            f"There is no NetworkX function {name[:80]!r} on the list.",
-            hint="GET /networkx/algorithms lists what may be called.",
+            f"The NetworkX function {name[:80]!r} does not exist or is not allowed.",
+            hint="GET /networkx/algorithms lists the allowed functions.",
             algorithm=name[:80],
         )
     import networkx as nx
@@ -168,7 +172,7 @@ def _described(parameter: inspect.Parameter) -> dict[str, Value]:
     return {
         "name": parameter.name,
         "type": _type(parameter.name, default),
-        "description": _TOLD.get(parameter.name, ""),
+        "description": _DESCRIPTIONS.get(parameter.name, ""),
         "required": required,
         "default": _SEED if parameter.name == "seed" else default,
     }
@@ -197,28 +201,28 @@ def _type(name: str, default: Value) -> str:
     return "any"
 
 
-_TOLD = {
-    "weight": "An edge property; weight_property of the request stands in for it.",
-    "distance": "An edge property; weight_property of the request stands in for it.",
-    "seed": "The same seed, the same answer.",
+_DESCRIPTIONS = {
+    "weight": "An edge property; the default is the request's weight_property.",
+    "distance": "An edge property; the default is the request's weight_property.",
+    "seed": "Random seed; the same seed gives the same result.",
     "source": "A node's id.",
     "target": "A node's id.",
 }
 
 
-def _meant(name: str, value: Value, nodes: Nodes) -> Any:
-    def known(given: object) -> str:
-        return nodes.ids([nodes.find(given, name)])[0]
+def _argument(name: str, value: Value, nodes: Nodes) -> Any:
+    def node_id(reference: object) -> str:
+        return nodes.ids([nodes.find(reference, name)])[0]
 
     if name in _NODE or (name in _NODES and not isinstance(value, list)):
-        return known(value)
+        return node_id(value)
     if name in _NODES:
-        return [known(one) for one in cast("list[Value]", value)]
+        return [node_id(one) for one in cast("list[Value]", value)]
     if name in _BY_NODE and isinstance(value, dict):
-        return {known(one): number for one, number in value.items()}
+        return {node_id(one): number for one, number in value.items()}
     if name in _GROUPS or name == "ebunch":
         if not isinstance(value, list) or not all(isinstance(group, list) for group in value):
             raise InvalidInput(f"{name} must be a list of lists of node ids.", parameter=name)
         kind = tuple if name == "ebunch" else set
-        return [kind(known(one) for one in cast("list[Value]", group)) for group in value]
+        return [kind(node_id(one) for one in cast("list[Value]", group)) for group in value]
     return value

@@ -1,4 +1,4 @@
-"""The way into networkit, which knows graphs only in a form of its own."""
+"""Converts sparse matrices to networkit graphs, and configures networkit."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 def networkit_graph(matrix: Matrix, *, directed: bool, weighted: bool) -> Any:
-    """`matrix` is symmetric where the graph is undirected; then its upper half says all."""
+    """For an undirected graph `matrix` is symmetric, and its upper half is used."""
     import networkit as nk
 
-    found = (matrix if directed else sp.triu(matrix)).tocoo()
-    ends = (found.row.astype(np.uint64), found.col.astype(np.uint64))
+    entries = (matrix if directed else sp.triu(matrix)).tocoo()
+    ends = (entries.row.astype(np.uint64), entries.col.astype(np.uint64))
     return nk.GraphFromCoo(
-        (found.data.astype(np.float64), ends),
+        (entries.data.astype(np.float64), ends),
         n=matrix.shape[0],
         weighted=weighted,
         directed=directed,
@@ -27,7 +27,7 @@ def networkit_graph(matrix: Matrix, *, directed: bool, weighted: bool) -> Any:
 
 
 def seeded(seed: int) -> Any:
-    """networkit with one thread and this seed: the same answer every time."""
+    """networkit with one thread and this seed, for reproducible results."""
     import networkit as nk
 
     nk.setNumberOfThreads(1)
@@ -36,7 +36,7 @@ def seeded(seed: int) -> Any:
 
 
 def parallel() -> Any:
-    """networkit with the threads that this process was given."""
+    """networkit with the number of threads configured for this process."""
     import networkit as nk
 
     nk.setNumberOfThreads(int(os.environ.get("OMP_NUM_THREADS", "1")))

@@ -1,5 +1,4 @@
-"""The nodes of a topology: labels laid end to end, so that one number names a node and no two
-labels collide."""
+"""The nodes of a topology, indexed from 0 across all labels."""
 
 from __future__ import annotations
 
@@ -47,61 +46,63 @@ class Nodes:
 
     def ids(self, indexes: Sequence[int] | Ints) -> list[str]:
         """`Label:key` for each index, in their order."""
-        wanted = np.asarray(indexes, dtype=np.int64)
-        found = np.empty(len(wanted), dtype=object)
-        which = np.searchsorted(self.starts, wanted, side="right") - 1
+        positions = np.asarray(indexes, dtype=np.int64)
+        names = np.empty(len(positions), dtype=object)
+        which = np.searchsorted(self.starts, positions, side="right") - 1
         for at in np.unique(which).tolist():
             mine = which == at
             texts = (
                 self.keys[at]
-                .take(pa.array(wanted[mine] - self.starts[at]))
+                .take(pa.array(positions[mine] - self.starts[at]))
                 .cast(pa.string())
                 .to_pylist()
             )
-            found[mine] = [f"{self.labels[at]}:{text}" for text in texts]
-        given: list[str] = found.tolist()
-        return given
+            names[mine] = [f"{self.labels[at]}:{text}" for text in texts]
+        result: list[str] = names.tolist()
+        return result
 
-    def find(self, given: object, parameter: str) -> int:
+    def find(self, reference: object, parameter: str) -> int:
         """The index of `Label:key`, or of a bare key that only one label has."""
-        if isinstance(given, str) and (at := given.partition(":"))[0] in self.labels:
+        if isinstance(reference, str) and (at := reference.partition(":"))[0] in self.labels:
             exact = self._in_label(self.labels.index(at[0]), at[2])
             if exact is not None:
                 return exact
-        if not isinstance(given, str | int | float) or isinstance(given, bool):
+        if not isinstance(reference, str | int | float) or isinstance(reference, bool):
             raise InvalidInput(
                 f"{parameter} must be a node's id such as 'Label:key'.", parameter=parameter
             )
-        found = [
-            x for x in (self._in_label(i, given) for i in range(len(self.labels))) if x is not None
+        matches = [
+            x
+            for x in (self._in_label(i, reference) for i in range(len(self.labels)))
+            if x is not None
         ]
-        if len(found) > 1:
-            ids = self.ids(found)
+        if len(matches) > 1:
+            ids = self.ids(matches)
             raise InvalidInput(
-                f"{parameter} {str(given)[:80]!r} is a key of several labels.",
-                hint=f"Name one of {', '.join(ids)}.",
+                f"{parameter} {str(reference)[:80]!r} is a key of several labels.",
+                hint=f"Use one of {', '.join(ids)}.",
                 parameter=parameter,
                 candidates=ids,
             )
-        if not found:
+        if not matches:
             raise NodeNotFound(
-                f"{parameter}: there is no node {str(given)[:80]!r} among {', '.join(self.labels)}.",
-                hint="An id is 'Label:key', or the key alone where one label has it.",
+                f"{parameter}: there is no node {str(reference)[:80]!r} among"
+                f" {', '.join(self.labels)}.",
+                hint="An id is 'Label:key', or the key alone where only one label has it.",
                 parameter=parameter,
             )
-        return found[0]
+        return matches[0]
 
-    def _in_label(self, at: int, given: str | float) -> int | None:
+    def _in_label(self, at: int, key: str | float) -> int | None:
         try:
-            wanted = pa.scalar(given).cast(self.keys[at].type)
+            scalar = pa.scalar(key).cast(self.keys[at].type)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, OverflowError):
             return None
-        position = pc.index(self.keys[at], wanted).as_py()
+        position = pc.index(self.keys[at], scalar).as_py()
         return None if position < 0 else int(self.starts[at]) + int(position)
 
     def order(self) -> Ints:
-        """Each node's rank by label, then key: what breaks a tie the same way whatever order the
-        rows came in."""
+        """Each node's rank by label, then key: breaks ties independently of the order of rows."""
         ranks = np.empty(self.count, dtype=np.int64)
         for at, keys in enumerate(self.keys):
             sorted_rows = pc.array_sort_indices(keys).to_numpy().astype(np.int64)

@@ -1,4 +1,4 @@
-"""What a child is asked to compute; it crosses as one JSON file."""
+"""The order of an algorithm run, passed to a child process as a JSON file."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """`data` is the hand-over's folder, `out` where the answer goes: `result.json` and
-    `values-*.arrow`, or `error.json`. With `keep_values` the result holds the first values itself,
-    since nobody will write them back."""
+    """`data` is the folder of the exported graph, `out` the folder of the output: `result.json` and
+    `values-*.arrow`, or `error.json`. With `keep_values` the result itself contains the first
+    values, since they are not written back."""
 
     kind: Literal["native", "networkx"]
     name: str
@@ -41,12 +41,13 @@ class Order:
             return orjson.dumps(asdict(self), default=str)
         except TypeError as e:
             raise InvalidInput(
-                f"A parameter has a value that no algorithm can take: {e}.",
-                hint="Integers have 64 bits, texts are valid Unicode, and lists and maps nest up to 250 levels.",
+                f"A parameter has a value that cannot be encoded: {e}.",
+                hint="Integers have 64 bits, texts are valid Unicode, and lists and maps nest up to"
+                " 250 levels.",
             ) from e
 
     @classmethod
     def read(cls, path: Path) -> Order:
-        said = orjson.loads(path.read_bytes())
-        said |= {"data": Path(said["data"]), "out": Path(said["out"])}
-        return cls(**(said | {"selection": Selection.from_json(said["selection"])}))
+        content = orjson.loads(path.read_bytes())
+        content |= {"data": Path(content["data"]), "out": Path(content["out"])}
+        return cls(**(content | {"selection": Selection.from_json(content["selection"])}))

@@ -1,5 +1,4 @@
-"""What an algorithm may be told: names, types, defaults and ranges, and the check that names what
-is wrong."""
+"""Parameters of algorithms: names, types, defaults and ranges, and their validation."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ _MOST_ITEMS = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """`above` and `below` are bounds that the value must not reach; `minimum` and `maximum` it may."""
+    """`minimum` and `maximum` are inclusive bounds, `above` and `below` exclusive ones."""
 
     name: str
     type: Kind
@@ -130,7 +129,7 @@ _ITEMS: Mapping[Kind, Callable[[Value], bool]] = {
     "numbers": _is_number,
 }
 _ARTICLES: Mapping[Kind, str] = {
-    "integer": "a whole number",
+    "integer": "an integer",
     "number": "a number",
     "boolean": "true or false",
     "string": "a text of at most 1000 characters",
@@ -141,14 +140,14 @@ _ARTICLES: Mapping[Kind, str] = {
 }
 
 
-def check(known: Sequence[Parameter], given: Mapping[str, Value]) -> dict[str, Value]:
-    """Every known parameter with its value; a name that is not known is refused."""
-    names = [p.name for p in known]
-    if strangers := sorted(set(given) - set(names)):
+def check(parameters: Sequence[Parameter], values: Mapping[str, Value]) -> dict[str, Value]:
+    """Every parameter with its value or default; an unknown name is refused."""
+    names = [p.name for p in parameters]
+    if unknown := sorted(set(values) - set(names)):
         raise InvalidInput(
-            f"There is no parameter {strangers[0][:80]!r}.",
-            hint=f"Known are: {', '.join(names) or 'none'}.",
-            parameter=strangers[0][:80],
+            f"There is no parameter {unknown[0][:80]!r}.",
+            hint=f"The parameters are: {', '.join(names) or 'none'}.",
+            parameter=unknown[0][:80],
             known=names,
         )
-    return {p.name: p.check(given.get(p.name)) for p in known}
+    return {p.name: p.check(values.get(p.name)) for p in parameters}

@@ -1,4 +1,4 @@
-"""Ways from one node to another, and to all others."""
+"""Pathfinding: searches from one node, and shortest paths between two nodes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _DEPTH = Parameter(
     type="integer",
     minimum=1,
     maximum=1_000_000,
-    description="Edges at most; no limit if left out.",
+    description="Maximum number of edges; no limit if left out.",
 )
 
 
@@ -75,10 +75,10 @@ def _shortest(task: Task) -> Outcome:
     limit = task.parameters["max_depth"]
     if path is not None and isinstance(limit, int) and len(path) - 1 > limit:
         path = within(matrix, source, target, limit) if task.graph.weighted else None
-    return Outcome(summary={"found": path is not None} | _told(task, matrix, path))
+    return Outcome(summary={"found": path is not None} | _described(task, matrix, path))
 
 
-def _told(task: Task, matrix: Matrix, path: list[int] | None) -> dict[str, Value]:
+def _described(task: Task, matrix: Matrix, path: list[int] | None) -> dict[str, Value]:
     if path is None:
         return {"path": None, "distance": None, "hops": None}
     length = sum(float(matrix[a, b]) for a, b in pairwise(path))
@@ -104,8 +104,8 @@ def _all_shortest(task: Task) -> Outcome:
             }
         )
     order = _Order(distances, nearest, source)
-    before = _tight(matrix.T.tocsr(), order, source, target)
-    number = _ways(before, order, source, target)
+    before = _predecessors(matrix.T.tocsr(), order, source, target)
+    number = _count_paths(before, order, source, target)
     shown = [
         task.graph.nodes.ids(path)
         for path in islice(_unfold(before, source, target), task.integer("limit"))
@@ -126,9 +126,9 @@ def _steps(matrix: Matrix, source: int) -> tuple[Floats, Ints]:
 
 
 class _Order:
-    """Nodes by their distance from the source, and those whose distance is the same to a double by
-    their steps on the shortest paths that were found: a weight may be too small to count beside
-    the way before it. A path leads from node to node in this order, so it visits none twice."""
+    """Orders nodes by their distance from the source, and equal distances by their depth in the
+    shortest-path tree: a weight may be too small to change a double. Paths follow this order, so
+    they visit no node twice."""
 
     def __init__(self, distances: Floats, nearest: Ints, source: int) -> None:
         self.distances = distances
@@ -149,24 +149,24 @@ class _Order:
         return self._depths[node]
 
 
-def _tight(inward: Matrix, order: _Order, source: int, target: int) -> dict[int, list[int]]:
-    """For every node on a shortest path, the nodes just before it."""
-    found: dict[int, list[int]] = {}
+def _predecessors(inward: Matrix, order: _Order, source: int, target: int) -> dict[int, list[int]]:
+    """The predecessors of every node on a shortest path."""
+    predecessors: dict[int, list[int]] = {}
     waiting, distances = [target], order.distances
     while waiting:
         node = waiting.pop()
-        if node in found or node == source:
+        if node in predecessors or node == source:
             continue
         span = slice(inward.indptr[node], inward.indptr[node + 1])
         near, weights = inward.indices[span], inward.data[span]
         tight = np.isclose(distances[near] + weights, distances[node], rtol=1e-12, atol=0)
         place = order.of(node)
-        found[node] = [other for other in near[tight].tolist() if order.of(other) < place]
-        waiting.extend(found[node])
-    return found
+        predecessors[node] = [other for other in near[tight].tolist() if order.of(other) < place]
+        waiting.extend(predecessors[node])
+    return predecessors
 
 
-def _ways(before: dict[int, list[int]], order: _Order, source: int, target: int) -> int:
+def _count_paths(before: dict[int, list[int]], order: _Order, source: int, target: int) -> int:
     ways: defaultdict[int, int] = defaultdict(int, {source: 1})
     for node in sorted(before, key=order.of):
         ways[node] = sum(ways[earlier] for earlier in before[node])
@@ -189,14 +189,18 @@ def _k_shortest(task: Task) -> Outcome:
     if source == target:
         paths = [[source]]
     else:
-        wanted = task.integer("k")
+        count = task.integer("k")
         lengths, before = yen(
-            matrix, source, target, wanted, directed=True, return_predecessors=True
+            matrix, source, target, count, directed=True, return_predecessors=True
         )
         paths = [walk_back(row, source, target) for row in before[: len(lengths)]]
-    told = [_told(task, matrix, path) for path in paths]
+    described = [_described(task, matrix, path) for path in paths]
     return Outcome(
-        summary={"found": bool(told), "path_count": len(told), "paths": cast("Value", told)}
+        summary={
+            "found": bool(described),
+            "path_count": len(described),
+            "paths": cast("Value", described),
+        }
     )
 
 
@@ -204,21 +208,22 @@ ALGORITHMS = (
     Algorithm(
         name="bfs",
         category="pathfinding",
-        description="Breadth-first search: how many edges away each node is; none where no way leads.",
+        description="Breadth-first search: the number of edges to each node; null if unreachable.",
         parameters=(SOURCE, _DEPTH),
         run=_bfs,
     ),
     Algorithm(
         name="sssp",
         category="pathfinding",
-        description="The cheapest way's length from one node to every other (Dijkstra); none where no way leads.",
+        description="The shortest distance from one node to every other (Dijkstra); null if"
+        " unreachable.",
         parameters=(
             SOURCE,
             Parameter(
                 name="max_distance",
                 type="number",
                 minimum=0,
-                description="Go no further than this.",
+                description="Stop at this distance.",
             ),
         ),
         weights="optional",
@@ -227,8 +232,8 @@ ALGORITHMS = (
     Algorithm(
         name="shortest_path",
         category="pathfinding",
-        description="A cheapest way between two nodes: breadth first without weights, Dijkstra with them, A* where "
-        "the nodes have coordinates.",
+        description="A shortest path between two nodes: breadth-first without weights, Dijkstra"
+        " with them, A* with coordinates.",
         parameters=(
             SOURCE,
             TARGET,
@@ -238,8 +243,8 @@ ALGORITHMS = (
                 type="string",
                 default="none",
                 choices=("none", "euclidean", "haversine"),
-                description="How A* guesses what is left: straight on a plane, or in metres on the globe. Weights "
-                "must never be less than that.",
+                description="How A* estimates the remaining distance: on a plane, or in meters on"
+                " the globe. Weights must not be less than the estimate.",
             ),
             Parameter(
                 name="x_property",
@@ -261,7 +266,7 @@ ALGORITHMS = (
     Algorithm(
         name="all_shortest_paths",
         category="pathfinding",
-        description="Every way between two nodes that is as short as the shortest, and their number.",
+        description="All shortest paths between two nodes, and their number.",
         parameters=(
             SOURCE,
             TARGET,
@@ -271,7 +276,7 @@ ALGORITHMS = (
                 default=100,
                 minimum=1,
                 maximum=10_000,
-                description="Paths shown.",
+                description="Maximum number of paths returned.",
             ),
         ),
         weights="positive",
@@ -281,12 +286,17 @@ ALGORITHMS = (
     Algorithm(
         name="k_shortest_paths",
         category="pathfinding",
-        description="The k shortest ways between two nodes that visit no node twice (Yen).",
+        description="The k shortest paths between two nodes without repeated nodes (Yen).",
         parameters=(
             SOURCE,
             TARGET,
             Parameter(
-                name="k", type="integer", default=3, minimum=1, maximum=100, description="How many."
+                name="k",
+                type="integer",
+                default=3,
+                minimum=1,
+                maximum=100,
+                description="Number of paths.",
             ),
         ),
         weights="positive",

@@ -1,4 +1,4 @@
-"""Scores by power iteration on the sparse matrix: nothing faster was found for these."""
+"""Centrality by power iteration on the sparse matrix: PageRank, eigenvector, Katz, HITS."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ITERATIONS = Parameter(
     default=100,
     minimum=1,
     maximum=100_000,
-    description="Steps at most.",
+    description="Maximum number of steps.",
 )
 _TOLERANCE = Parameter(
     name="tolerance",
@@ -33,7 +33,7 @@ _TOLERANCE = Parameter(
     default=1e-8,
     minimum=0,
     maximum=1,
-    description="Done when a step changes all values together by less; 0 takes every step.",
+    description="Converged when a step changes the values by less in total; 0 runs all steps.",
 )
 _DAMPING = Parameter(
     name="damping_factor",
@@ -41,14 +41,14 @@ _DAMPING = Parameter(
     default=0.85,
     minimum=0,
     below=1,
-    description="The chance to follow an edge rather than to jump.",
+    description="The probability to follow an edge rather than to jump.",
 )
 
 
 def iterate(
     task: Task, first: Floats, step: Callable[[Floats], Floats]
 ) -> tuple[Floats, dict[str, Value]]:
-    """Step until the values rest; the summary says after how many and whether they do."""
+    """Iterate until the values converge; the summary has the number of steps and `converged`."""
     values, limit, tolerance = first, task.integer("max_iterations"), task.number("tolerance")
     for iteration in range(1, limit + 1):
         following = step(values)
@@ -75,7 +75,7 @@ def _personalized(task: Task) -> Outcome:
 
 
 def _walk(task: Task, jump: Floats) -> Outcome:
-    """Who stands on a node without a way out jumps."""
+    """PageRank; a walker on a node without outgoing edges jumps."""
     matrix, damping = task.graph.flow(directed=task.directed), task.number("damping_factor")
     out = np.asarray(matrix.sum(axis=1)).ravel()
     stuck = out == 0
@@ -98,7 +98,8 @@ def _eigenvector(task: Task) -> Outcome:
     count = task.graph.count
 
     def step(values: Floats) -> Floats:
-        grown: Floats = values + inward @ values  # the shift keeps two-sided graphs from swinging
+        # The shift by `values` prevents oscillation on bipartite graphs.
+        grown: Floats = values + inward @ values
         grown /= np.linalg.norm(grown)
         return grown
 
@@ -115,7 +116,7 @@ def _katz(task: Task) -> Outcome:
     size = float(np.linalg.norm(values))
     if not summary["converged"] and size > np.sqrt(_RUNAWAY):
         raise InvalidInput(
-            f"alpha {alpha:g} is too large for this graph: the values grow without end.",
+            f"alpha {alpha:g} is too large for this graph: the values diverge.",
             hint="It must be less than 1 over the largest eigenvalue; try a tenth of it.",
             parameter="alpha",
         )
@@ -140,8 +141,8 @@ def _hits(task: Task) -> Outcome:
 
 
 def _scaled_flow(task: Task) -> Matrix:
-    """The largest weight as 1: eigenvectors are the same in any unit, and in this one no weight
-    vanishes."""
+    """The matrix scaled to a largest weight of 1, which keeps the eigenvectors and avoids
+    underflow."""
     matrix = task.graph.flow(directed=task.directed)
     largest = float(matrix.data.max(initial=0.0))
     if not task.graph.weighted or not largest or not np.isfinite(largest):
@@ -158,7 +159,8 @@ ALGORITHMS = (
     Algorithm(
         name="pagerank",
         category="centrality",
-        description="How often a walker who follows edges, and sometimes jumps anywhere, is at each node.",
+        description="The probability that a random walker, who sometimes jumps to any node, is at"
+        " each node.",
         parameters=(_DAMPING, _ITERATIONS, _TOLERANCE),
         weights="optional",
         run=_pagerank,
@@ -166,7 +168,7 @@ ALGORITHMS = (
     Algorithm(
         name="personalized_pagerank",
         category="centrality",
-        description="PageRank whose walker jumps back to the given nodes only: nearness to them.",
+        description="PageRank whose walker jumps only to the given nodes: proximity to them.",
         parameters=(
             Parameter(
                 name="source_ids",
@@ -184,7 +186,8 @@ ALGORITHMS = (
     Algorithm(
         name="eigenvector",
         category="centrality",
-        description="Important is who is known by the important: the adjacency matrix's first eigenvector.",
+        description="The adjacency matrix's first eigenvector: nodes score high if their neighbors"
+        " do.",
         parameters=(_ITERATIONS, _TOLERANCE),
         weights="optional",
         run=_eigenvector,
@@ -192,7 +195,7 @@ ALGORITHMS = (
     Algorithm(
         name="katz",
         category="centrality",
-        description="Counts the walks that end at a node, longer ones for less.",
+        description="The number of walks that end at a node, longer ones weighted less.",
         parameters=(
             Parameter(
                 name="alpha",
@@ -200,7 +203,7 @@ ALGORITHMS = (
                 default=0.1,
                 above=0,
                 maximum=1,
-                description="What one more step is worth.",
+                description="The attenuation of each further step.",
             ),
             Parameter(
                 name="beta",
@@ -208,7 +211,7 @@ ALGORITHMS = (
                 default=1.0,
                 above=0,
                 maximum=1e6,
-                description="What each node has to start.",
+                description="The base score of each node.",
             ),
             Parameter(
                 name="normalized",
@@ -225,7 +228,8 @@ ALGORITHMS = (
     Algorithm(
         name="hits",
         category="centrality",
-        description="Hubs point to good authorities, authorities are pointed to by good hubs; each sums to 1.",
+        description="Hub and authority scores: good hubs point to good authorities; each score"
+        " sums to 1.",
         parameters=(_ITERATIONS, _TOLERANCE),
         weights="optional",
         suffixes=("_hub", "_authority"),

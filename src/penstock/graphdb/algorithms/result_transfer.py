@@ -1,8 +1,8 @@
-"""From the engine to the child: Arrow files that are mapped, not copied, and the matrices that the
-first child builds.
+"""Transfers a graph from the engine to algorithm children: mapped Arrow files, and the matrices
+that the first child builds.
 
-A graph's shape does not change after its load, so a folder that was filled once serves every later
-run with the same selection.
+A graph's topology does not change after its load, so later runs with the same selection reuse the
+folder.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _PARTS = ("data", "indices", "indptr")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodePiece:
-    """One file of a folder, and which of the engine's tables it holds."""
+    """One file of the folder, and the engine's table that it contains."""
 
     name: str
     label: str
@@ -76,7 +76,7 @@ def edge_pieces(schema: GraphSchema, selection: Selection) -> list[EdgePiece]:
 
 @contextmanager
 def whole(folder: Path) -> Iterator[Path]:
-    """A folder to fill; it gets its name only when it is full, and is gone when that failed."""
+    """A folder to fill; it gets its final name when complete, and is deleted on failure."""
     begun = folder.with_name(f"{uuid4().hex}.part")
     begun.mkdir(parents=True)
     try:
@@ -89,8 +89,8 @@ def whole(folder: Path) -> Iterator[Path]:
 def read_nodes(
     folder: Path, selection: Selection
 ) -> tuple[Nodes, dict[str, pa.Array], dict[str, Ints]]:
-    """Nodes in the order of their offsets, their properties, and the offsets of labels whose
-    numbers have holes."""
+    """Nodes in the order of their offsets, their properties, and the offsets of labels where they
+    are not contiguous."""
     tables = [arrow_file.read(folder / f"nodes-{n}.arrow") for n in range(len(selection.labels))]
     tables = [_in_order(table) for table in tables]
     nodes = Nodes.of(selection.labels, [_whole(table[KEY]) for table in tables])
@@ -106,8 +106,8 @@ def read_nodes(
 def read_edges(
     folder: Path, selection: Selection, holes: dict[str, Ints] | None = None
 ) -> list[Edges]:
-    """The raw edges with all properties, and the weights beside them."""
-    found = []
+    """The raw edges with all properties and a weight column."""
+    edges = []
     for number, edge in enumerate(selection.edges):
         table = arrow_file.read(folder / f"edges-{number}.arrow")
         if selection.weight:
@@ -118,10 +118,10 @@ def read_edges(
                 table = table.set_column(
                     table.column_names.index(end), end, pa.array(dense, pa.int64())
                 )
-        found.append(
+        edges.append(
             Edges(type=edge.type, from_label=edge.from_label, to_label=edge.to_label, table=table)
         )
-    return found
+    return edges
 
 
 def _weights(column: pa.ChunkedArray, edge_type: str) -> pa.ChunkedArray:
@@ -130,7 +130,7 @@ def _weights(column: pa.ChunkedArray, edge_type: str) -> pa.ChunkedArray:
     except pa.ArrowInvalid as e:
         raise InvalidInput(
             f"weight_property: edges of type {edge_type} have weights beyond 2^53, which a DOUBLE"
-            " does not hold exactly.",
+            " cannot represent exactly.",
             hint="Make them smaller, or a DOUBLE, in the mapping's query.",
             parameter="weight_property",
         ) from e
@@ -139,24 +139,26 @@ def _weights(column: pa.ChunkedArray, edge_type: str) -> pa.ChunkedArray:
 def read_topology(
     folder: Path, selection: Selection, nodes: Nodes, holes: dict[str, Ints]
 ) -> Topology:
-    """The matrices as an earlier child left them, or built now and left for the next."""
+    """The matrices saved by an earlier child, or built now and saved for later ones."""
     if not (folder / "built").exists():
-        made = build(nodes, read_edges(folder, selection, holes))
-        _save(folder, "sums", made.sums)
-        if made.lightest is not None:
-            _save(folder, "lightest", made.lightest)
+        topology = build(nodes, read_edges(folder, selection, holes))
+        _save(folder, "sums", topology.sums)
+        if topology.lightest is not None:
+            _save(folder, "lightest", topology.lightest)
         begun = folder / f"{os.getpid()}-built"
-        begun.write_bytes(orjson.dumps({"weighted": made.weighted, "edges": made.edge_count}))
+        begun.write_bytes(
+            orjson.dumps({"weighted": topology.weighted, "edges": topology.edge_count})
+        )
         begun.rename(folder / "built")
-        return made
-    said = orjson.loads((folder / "built").read_bytes())
+        return topology
+    metadata = orjson.loads((folder / "built").read_bytes())
     has_lightest = (folder / "lightest-data.npy").exists()
     return Topology(
         nodes=nodes,
         sums=_load(folder, "sums", nodes.count),
         lightest=_load(folder, "lightest", nodes.count) if has_lightest else None,
-        weighted=said["weighted"],
-        edge_count=said["edges"],
+        weighted=metadata["weighted"],
+        edge_count=metadata["edges"],
     )
 
 

@@ -1,4 +1,4 @@
-"""Searches that several algorithms share: breadth first, cheapest first, and the way back."""
+"""Graph searches shared by several algorithms: breadth-first, Dijkstra, A*."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ UNREACHED = -1
 
 
 def levels(matrix: Matrix, source: int) -> tuple[Ints, Ints]:
-    """Steps from the source (-1 where no way leads) and each node's predecessor.
+    """Steps from the source (-1 if unreachable) and each node's predecessor.
 
-    The order of a breadth-first search is sorted by level, and so are the predecessors' places in
-    it: a level ends where they leave the level before.
+    The order of a breadth-first search is sorted by level, and so are the predecessors' positions
+    in it: a level ends where they leave the previous level.
     """
     order, before = breadth_first_order(matrix, source, directed=True, return_predecessors=True)
     place = np.empty(matrix.shape[0], dtype=np.int64)
@@ -52,7 +52,7 @@ def walk_back(before: Ints, source: int, target: int) -> list[int]:
 def a_star(
     matrix: Matrix, source: int, target: int, guess: Callable[[int], float]
 ) -> list[int] | None:
-    """The cheapest path, given a guess that is never more than what is left to go."""
+    """The shortest path, with a heuristic that never overestimates the remaining distance."""
     indptr, indices, data = matrix.indptr, matrix.indices, matrix.data
     best, before = {source: 0.0}, {source: source}
     open_nodes = [(guess(source), source)]
@@ -79,8 +79,7 @@ def a_star(
 
 
 def within(matrix: Matrix, source: int, target: int, hops: int) -> list[int] | None:
-    """The cheapest path of at most so many edges, edge by edge: a shorter one may cost more and
-    still be the answer."""
+    """The shortest path of at most `hops` edges (Bellman-Ford, one layer per edge)."""
     edges = matrix.tocoo()
     layers = [np.full(matrix.shape[0], np.inf)]
     layers[0][source] = 0.0

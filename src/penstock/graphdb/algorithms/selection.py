@@ -1,4 +1,4 @@
-"""The part of a graph that an algorithm looks at, checked against the schema."""
+"""The part of a graph that an algorithm reads, validated against the schema."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class EdgeChoice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """`labels` take part; `results` of them, those that were asked for, get the results."""
+    """`labels` take part in the computation; `results`, the requested ones, get the results."""
 
     labels: tuple[str, ...]
     results: tuple[str, ...]
@@ -35,19 +35,19 @@ class Selection:
     edge_properties: tuple[str, ...] = ()
 
     @classmethod
-    def from_json(cls, said: dict[str, Any]) -> Selection:
-        edges = tuple(EdgeChoice(**edge) for edge in said["edges"])
+    def from_json(cls, content: dict[str, Any]) -> Selection:
+        edges = tuple(EdgeChoice(**edge) for edge in content["edges"])
         lists = {
-            name: tuple(said[name])
+            name: tuple(content[name])
             for name in ("labels", "results", "node_properties", "edge_properties")
         }
-        return cls(edges=edges, weight=said["weight"], **lists)
+        return cls(edges=edges, weight=content["weight"], **lists)
 
     def fingerprint(self) -> str:
-        """The same for selections that need the same data."""
-        said = asdict(self)
-        del said["results"]
-        return blake2b(orjson.dumps(said), digest_size=12).hexdigest()
+        """A hash that is equal for selections that need the same data."""
+        content = asdict(self)
+        del content["results"]
+        return blake2b(orjson.dumps(content), digest_size=12).hexdigest()
 
 
 def select(
@@ -59,20 +59,20 @@ def select(
     node_properties: Sequence[str] = (),
     edge_properties: Sequence[str] = (),
 ) -> Selection:
-    """No labels are all labels. No types are all types between the labels; a type that is named
-    brings in the labels at its ends, which take part and get no results."""
-    asked = _known(labels, [n.label for n in schema.nodes], "node_labels", "label")
-    named = _known(types, schema.edge_types, "relationship_types", "relationship type")
+    """`labels=None` selects all labels, `types=None` all types between the labels. A named type
+    adds the labels at its ends, which take part but get no results."""
+    requested = _checked_names(labels, [n.label for n in schema.nodes], "node_labels", "label")
+    named = _checked_names(types, schema.edge_types, "relationship_types", "relationship type")
     tables = [e for e in schema.edges if e.type in named]
     if types is None:
-        tables = [e for e in tables if e.from_node in asked and e.to_node in asked]
+        tables = [e for e in tables if e.from_node in requested and e.to_node in requested]
     ends = {label for table in tables for label in (table.from_node, table.to_node)}
-    joined = tuple(n.label for n in schema.nodes if n.label in asked or n.label in ends)
+    participating = tuple(n.label for n in schema.nodes if n.label in requested or n.label in ends)
     _check_edge_properties(tables, [*([weight] if weight else []), *edge_properties], weight)
-    _check_node_properties(schema, joined, node_properties)
+    _check_node_properties(schema, participating, node_properties)
     return Selection(
-        labels=joined,
-        results=asked,
+        labels=participating,
+        results=requested,
         edges=tuple(
             EdgeChoice(type=t.type, from_label=t.from_node, to_label=t.to_node) for t in tables
         ),
@@ -82,21 +82,21 @@ def select(
     )
 
 
-def _known(
-    asked: Sequence[str] | None, known: Sequence[str], parameter: str, what: str
+def _checked_names(
+    requested: Sequence[str] | None, existing: Sequence[str], parameter: str, what: str
 ) -> tuple[str, ...]:
-    if asked is None:
-        return tuple(known)
-    if strangers := [name for name in asked if name not in known]:
+    if requested is None:
+        return tuple(existing)
+    if unknown := [name for name in requested if name not in existing]:
         raise InvalidInput(
-            f"{parameter}: there is no {what} {strangers[0][:80]!r} in this graph.",
-            hint=f"There are: {', '.join(known) or 'none'}.",
+            f"{parameter}: there is no {what} {unknown[0][:80]!r} in this graph.",
+            hint=f"The graph has: {', '.join(existing) or 'none'}.",
             parameter=parameter,
-            known=list(known),
+            known=list(existing),
         )
-    if not asked:
-        raise InvalidInput(f"{parameter} names none; leave it out for all.", parameter=parameter)
-    return tuple(dict.fromkeys(asked))
+    if not requested:
+        raise InvalidInput(f"{parameter} is empty; leave it out for all.", parameter=parameter)
+    return tuple(dict.fromkeys(requested))
 
 
 _NUMBERS = ("INT", "DOUBLE", "FLOAT", "DECIMAL", "SERIAL", "NUMBER")
@@ -106,17 +106,17 @@ def _check_edge_properties(
     tables: Sequence[EdgeTable], names: Sequence[str], weight: str | None
 ) -> None:
     for table in tables:
-        known = {p.name: p.type for p in table.properties}
+        types = {p.name: p.type for p in table.properties}
         for name in names:
-            if name not in known:
+            if name not in types:
                 raise InvalidInput(
                     f"weight_property: edges of type {table.type} have no property {name[:80]!r}.",
-                    hint=f"They have: {', '.join(known) or 'none'}.",
+                    hint=f"They have: {', '.join(types) or 'none'}.",
                     parameter="weight_property",
                 )
-        if weight and not any(part in known[weight].upper() for part in _NUMBERS):
+        if weight and not any(part in types[weight].upper() for part in _NUMBERS):
             raise InvalidInput(
-                f"weight_property: {weight} of {table.type} is {known[weight]}, not a number.",
+                f"weight_property: {weight} of {table.type} is {types[weight]}, not a number.",
                 parameter="weight_property",
             )
 
@@ -128,5 +128,5 @@ def _check_node_properties(
     for name in names:
         if not any(name == p.name for table in tables for p in table.columns):
             raise InvalidInput(
-                f"No chosen label has a property {name[:80]!r}.", parameter="parameters"
+                f"No selected label has a property {name[:80]!r}.", parameter="parameters"
             )

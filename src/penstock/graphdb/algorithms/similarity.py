@@ -1,5 +1,4 @@
-"""How alike two nodes are by whom they both know: of given pairs, around one node, or the best of
-the whole graph."""
+"""Node similarity by common neighbors: of given pairs, of one node, or the best of the graph."""
 
 from __future__ import annotations
 
@@ -25,8 +24,8 @@ _PRODUCTS = 20_000_000
 
 @dataclass(frozen=True, slots=True)
 class _Measure:
-    """`worth` is what one common neighbour counts by its degree; `scale` judges the sum by the two
-    degrees."""
+    """`worth` is the weight of a common neighbor by its degree; `scale` normalizes the sum by the
+    degrees of the two nodes."""
 
     worth: Callable[[Floats], Floats]
     scale: Callable[[Floats, Floats, Floats], Floats]
@@ -41,23 +40,25 @@ def _run(task: Task, measure: _Measure) -> Outcome:
         left, right = chosen
         common = np.asarray(simple[left].multiply(weighted.T.tocsr()[right]).sum(axis=1)).ravel()
         scores = measure.scale(common, degrees[left], degrees[right])
-        return _told(task, left, right, scores)
+        return _outcome(task, left, right, scores)
     rows = [task.node("source_id")] if task.parameters["source_id"] is not None else None
     return _best(task, simple, weighted, degrees, measure, rows)
 
 
 def _pairs(task: Task) -> tuple[Ints, Ints] | None:
-    given, source, target = (task.parameters[name] for name in ("pairs", "source_id", "target_id"))
+    pairs, source, target = (task.parameters[name] for name in ("pairs", "source_id", "target_id"))
     if target is not None and source is None:
         raise InvalidInput("target_id needs a source_id.", parameter="target_id")
-    if isinstance(given, list):
+    if isinstance(pairs, list):
         find = task.graph.nodes.find
-        found = [(find(a, "pairs"), find(b, "pairs")) for a, b in cast("list[list[Value]]", given)]
+        indexes = [
+            (find(a, "pairs"), find(b, "pairs")) for a, b in cast("list[list[Value]]", pairs)
+        ]
     elif target is not None:
-        found = [(task.node("source_id"), task.node("target_id"))]
+        indexes = [(task.node("source_id"), task.node("target_id"))]
     else:
         return None
-    ends = np.asarray(found, dtype=np.int64)
+    ends = np.asarray(indexes, dtype=np.int64)
     return ends[:, 0], ends[:, 1]
 
 
@@ -69,7 +70,7 @@ def _best(
     measure: _Measure,
     rows: list[int] | None,
 ) -> Outcome:
-    """The highest scores of all pairs that have anyone in common; slices keep the memory flat."""
+    """The highest scores of all pairs with a common neighbor, in slices that bound memory."""
     limit, chosen = (
         task.integer("limit"),
         np.arange(task.graph.count) if rows is None else np.asarray(rows),
@@ -90,7 +91,7 @@ def _best(
         )
         start = stop
         task.progress(stop / len(chosen))
-    return _told(task, *best)
+    return _outcome(task, *best)
 
 
 def _top(limit: int, left: Ints, right: Ints, scores: Floats) -> tuple[Ints, Ints, Floats]:
@@ -101,10 +102,10 @@ def _top(limit: int, left: Ints, right: Ints, scores: Floats) -> tuple[Ints, Int
     return left[order], right[order], scores[order]
 
 
-def _told(task: Task, left: Ints, right: Ints, scores: Floats) -> Outcome:
+def _outcome(task: Task, left: Ints, right: Ints, scores: Floats) -> Outcome:
     ids = task.graph.nodes.ids
-    found = zip(ids(left), ids(right), scores.tolist(), strict=True)
-    pairs = [{"source": a, "target": b, "score": s} for a, b, s in found]
+    rows = zip(ids(left), ids(right), scores.tolist(), strict=True)
+    pairs = [{"source": a, "target": b, "score": s} for a, b, s in rows]
     return Outcome(summary={"pairs": cast("Value", pairs), "pair_count": len(pairs)})
 
 
@@ -113,7 +114,7 @@ def _counting(degrees: Floats) -> Floats:
 
 
 def _rarity(degrees: Floats) -> Floats:
-    """A neighbour of one node only is in common to no two, so its worth does not matter."""
+    """A node of degree 1 is no common neighbor, so its weight does not matter."""
     return 1 / np.log(np.maximum(degrees, 2))
 
 
@@ -128,28 +129,26 @@ _MEASURES = {
     "adamic_adar": _Measure(_rarity, lambda common, _a, _b: common),
 }
 _DESCRIPTIONS = {
-    "adamic_adar": "Common neighbours, those with few edges worth more: the sum of one over the log of their degree.",
-    "common_neighbors": "The number of nodes that both know.",
-    "jaccard": "Common neighbours over all neighbours of the two.",
-    "overlap": "Common neighbours over the neighbours of the one that has fewer.",
+    "adamic_adar": "The sum of the inverse logarithm of the degree over all common neighbors.",
+    "common_neighbors": "The number of common neighbors.",
+    "jaccard": "The common neighbors divided by all neighbors of the two.",
+    "overlap": "The common neighbors divided by the neighbors of the node that has fewer.",
 }
 _PARAMETERS = (
     Parameter(
-        name="source_id", type="node", description="One node; the most similar to it are found."
+        name="source_id", type="node", description="One node; returns the most similar ones."
     ),
     Parameter(
-        name="target_id", type="node", description="With source_id: the score of just these two."
+        name="target_id", type="node", description="With source_id: the score of this pair only."
     ),
-    Parameter(
-        name="pairs", type="pairs", description="Pairs of ids; each gets its score, in this order."
-    ),
+    Parameter(name="pairs", type="pairs", description="Pairs of ids to score, in this order."),
     Parameter(
         name="limit",
         type="integer",
         default=100,
         minimum=1,
         maximum=100_000,
-        description="The best so many are given.",
+        description="Maximum number of pairs returned, best first.",
     ),
 )
 

@@ -1,4 +1,4 @@
-"""Shape: cores, triangles, trees and how far apart the ends are."""
+"""Graph structure: cores, triangles, clustering, spanning trees and the diameter."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _kcore(task: Task) -> Outcome:
         simple.data,
         simple.indices.astype(np.int32),
         simple.indptr.astype(np.int32),
-    )  # all that it takes
+    )  # it accepts 32-bit indexes only
     whole = np.zeros(task.graph.count, dtype=np.int64)
     if simple.nnz:
         whole = np.asarray(
@@ -70,10 +70,11 @@ def _clustering(task: Task) -> Outcome:
 
 
 def _opposite(task: Task, sides_of: Matrix) -> Floats:
-    """For each node, what `sides_of` has for the opposite side in each of its triangles.
+    """For each node, the sum of `sides_of` over the opposite sides of its triangles.
 
-    Every triangle is found once, by looking for the third side of two edges that lead from lower to
-    higher degrees, which keeps their number small; edges are taken in slices of bounded work.
+    Every triangle is found once, by searching for the third side of two edges that lead from lower
+    to higher degrees, which keeps their number small; edges are processed in slices of bounded
+    work.
     """
     simple, count = task.graph.simple, task.graph.count
     ranked = np.argsort(np.diff(simple.indptr), kind="stable")
@@ -82,28 +83,28 @@ def _opposite(task: Task, sides_of: Matrix) -> Floats:
     rows = np.repeat(np.arange(count, dtype=np.int64), np.diff(upper.indptr))
     columns, sides = upper.indices.astype(np.int64), upper.data
     places, degrees = rows * count + columns, np.diff(upper.indptr)
-    found = np.zeros(count)
+    totals = np.zeros(count)
     for start, stop in _slices(np.cumsum(degrees[columns])):
         first = np.repeat(np.arange(start, stop), degrees[columns[start:stop]])
         second = _fans(upper.indptr, columns[start:stop], degrees)
-        wanted = rows[first] * count + columns[second]
-        third = np.minimum(np.searchsorted(places, wanted), len(places) - 1)
-        closed = places[third] == wanted
+        opposite = rows[first] * count + columns[second]
+        third = np.minimum(np.searchsorted(places, opposite), len(places) - 1)
+        closed = places[third] == opposite
         first, second, third = first[closed], second[closed], third[closed]
         for corner, side in (
             (rows[first], second),
             (columns[first], third),
             (columns[second], first),
         ):
-            found += np.bincount(corner, weights=sides[side], minlength=count)
+            totals += np.bincount(corner, weights=sides[side], minlength=count)
         task.progress(stop / len(rows))
     result = np.empty(count)
-    result[ranked] = found
+    result[ranked] = totals
     return result
 
 
 def _fans(indptr: Ints, nodes: Ints, degrees: Ints) -> Ints:
-    """The places of all edges of each node, one after the other."""
+    """The positions of all edges of each node, concatenated."""
     lengths = degrees[nodes]
     shift = np.repeat(indptr[nodes] - (np.cumsum(lengths) - lengths), lengths)
     places: Ints = np.arange(int(lengths.sum())) + shift
@@ -111,7 +112,7 @@ def _fans(indptr: Ints, nodes: Ints, degrees: Ints) -> Ints:
 
 
 def _slices(work: Ints) -> list[tuple[int, int]]:
-    """Parts of about so many steps each."""
+    """Ranges of about `_STEPS` steps each."""
     if not len(work):
         return []
     cuts = np.searchsorted(work, np.arange(_STEPS, work[-1] + _STEPS, _STEPS))
@@ -120,8 +121,8 @@ def _slices(work: Ints) -> list[tuple[int, int]]:
 
 
 def _spanning_tree(task: Task) -> Outcome:
-    """By the weights' ranks from 1: SciPy takes a zero for no edge, and a tree depends on nothing
-    but their order."""
+    """Uses the ranks of the weights from 1: SciPy takes a zero for no edge, and the tree depends
+    only on their order."""
     costs = sp.triu(without_loops(task.graph.costs(directed=False))).tocsr()
     different, ranks = np.unique(costs.data, return_inverse=True)
     ranked = sp.csr_array((ranks + 1.0, costs.indices, costs.indptr), shape=costs.shape)
@@ -137,8 +138,8 @@ def _spanning_tree(task: Task) -> Outcome:
 
 
 def _diameter(task: Task) -> Outcome:
-    """Each sweep goes to the farthest node found so far; half-way between two far ends lies a node
-    that bounds it."""
+    """Double sweep: each search starts at the farthest node so far, or half-way between two far
+    ends, where the eccentricity gives an upper bound."""
     simple = task.graph.simple
     if not task.graph.count:
         return Outcome(
@@ -180,7 +181,7 @@ ALGORITHMS = (
     Algorithm(
         name="kcore",
         category="structure",
-        description="The largest k for which a node is in the part where everyone knows at least k others.",
+        description="The core number: the largest k for which a node is in the k-core.",
         direction="undirected",
         directed=False,
         run=_kcore,
@@ -188,7 +189,7 @@ ALGORITHMS = (
     Algorithm(
         name="triangle_count",
         category="structure",
-        description="The triangles that a node is in; the summary has those of the graph.",
+        description="The number of triangles of a node; the summary has the total of the graph.",
         direction="undirected",
         directed=False,
         run=_triangles,
@@ -196,15 +197,15 @@ ALGORITHMS = (
     Algorithm(
         name="clustering_coefficient",
         category="structure",
-        description="How many of the possible edges between a node's neighbours are there. Directed: neighbours by "
-        "either direction, edges between them each way.",
+        description="The share of possible edges between a node's neighbors that exist. Directed:"
+        " neighbors of either direction, edges between them in each direction.",
         directed=False,
         run=_clustering,
     ),
     Algorithm(
         name="minimum_spanning_tree",
         category="structure",
-        description="The lightest edges that hold each component together, with their total weight.",
+        description="The edges of least total weight that connect each component.",
         direction="undirected",
         directed=False,
         weights="optional",
@@ -214,7 +215,8 @@ ALGORITHMS = (
     Algorithm(
         name="diameter",
         category="structure",
-        description="Bounds of the longest shortest path of the largest component, by sweeps from end to end.",
+        description="Bounds of the longest shortest path in the largest component, by double"
+        " sweep.",
         parameters=(
             Parameter(
                 name="sweeps",
@@ -222,7 +224,7 @@ ALGORITHMS = (
                 default=10,
                 minimum=2,
                 maximum=10_000,
-                description="Searches.",
+                description="Number of searches.",
             ),
         ),
         direction="undirected",

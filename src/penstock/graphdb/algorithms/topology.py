@@ -1,13 +1,13 @@
-"""The graph as numbers: one sparse matrix, built once from Arrow columns and read by every
+"""The topology of a graph: sparse matrices, built once from Arrow columns and read by every
 algorithm.
 
-Edges of all types lie in one matrix whose rows and columns are the nodes' indexes. What happens to
-parallel edges and loops depends on the question, so a topology has three faces:
+Edges of all types are in one matrix whose rows and columns are the nodes' indexes. The treatment of
+parallel edges and loops depends on the algorithm, so a topology has three matrices:
 
-- `flow`: edges carry something (pagerank, degree, communities). Parallel edges add up; an undirected edge goes both
-  ways, a loop is there once.
-- `costs`: edges are walked (paths, trees). Of parallel edges the cheapest counts; a loop leads nowhere.
-- `simple`: only who knows whom (triangles, cores, similarity). Undirected, each pair once, no loops.
+- `flow` (PageRank, degree, communities): weights of parallel edges add up; an undirected edge has
+  both directions, a loop is there once.
+- `costs` (paths, trees): of parallel edges the lightest counts; a loop is irrelevant.
+- `simple` (triangles, cores, similarity): undirected and unweighted, each pair once, no loops.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 Matrix: TypeAlias = Any
 """A `scipy.sparse.csr_array`; SciPy has no types."""
 WEIGHT = "_weight"
-"""The column of weights beside an edge's properties, whose names begin with a letter."""
+"""The weight column; it cannot collide with properties, whose names begin with a letter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edges:
-    """Some edges between two labels: columns `src`, `dst` (offsets within their label) and perhaps
-    `_weight`."""
+    """Edges of one type between two labels: columns `_src`, `_dst` (offsets within their label) and
+    optionally `_weight`."""
 
     type: str
     from_label: str
@@ -48,8 +48,8 @@ class Edges:
 
 @dataclass(frozen=True, kw_only=True)
 class Topology:
-    """`sums` holds each pair of nodes once, with the weights (or the number) of its parallel edges;
-    `lightest` has their minimum where that differs."""
+    """`sums` has each pair of nodes once, with the total weight (or the number) of its parallel
+    edges; `lightest` has their minimum weight, or is None where that is equal."""
 
     nodes: Nodes
     sums: Matrix
@@ -68,8 +68,8 @@ class Topology:
         return self._steps if directed else self._steps_both_ways
 
     def merged(self, *, directed: bool) -> Topology:
-        """Without parallel edges, the lightest kept; undirected, two opposite edges are parallel
-        too."""
+        """The graph with only the lightest of parallel edges; in an undirected graph two opposite
+        edges are parallel."""
         single = (
             self.costs(directed=directed)
             if directed
@@ -90,9 +90,9 @@ class Topology:
 
     @cached_property
     def _steps(self) -> Matrix:
-        found = self.sums if self.lightest is None else self.lightest
-        data = found.data if self.weighted else np.ones(found.nnz)
-        return sp.csr_array((data, found.indices, found.indptr), shape=found.shape)
+        matrix = self.sums if self.lightest is None else self.lightest
+        data = matrix.data if self.weighted else np.ones(matrix.nnz)
+        return sp.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
 
     @cached_property
     def _steps_both_ways(self) -> Matrix:
@@ -127,8 +127,7 @@ class Topology:
 def build(
     nodes: Nodes, edges: Sequence[Edges], *, offsets: dict[str, Ints] | None = None
 ) -> Topology:
-    """`offsets` are the sorted offsets of a label whose numbers have holes; the others count from 0
-    without one."""
+    """`offsets` has the sorted offsets of labels where they are not contiguous from 0."""
     weighted = bool(edges) and all(WEIGHT in e.table.column_names for e in edges)
     rows = _joined([_indexes(nodes, e.from_label, e.table[SOURCE], offsets) for e in edges])
     columns = _joined([_indexes(nodes, e.to_label, e.table[TARGET], offsets) for e in edges])
@@ -157,8 +156,8 @@ def _topology(
 
 
 def merge(count: int, rows: Ints, columns: Ints, data: Floats, reduce: np.ufunc) -> Matrix:
-    """A matrix with each pair once, its values reduced; unlike SciPy's own it keeps zeros and can
-    take the minimum."""
+    """A matrix with each pair once, its values reduced; unlike SciPy's own conversion it keeps
+    zeros and supports the minimum."""
     if reduce is np.add:
         return sp.coo_array((data, _narrow(count, rows, columns)), shape=(count, count)).tocsr()
     place = rows.astype(np.int64) * count + columns
@@ -200,13 +199,13 @@ def _joined(parts: list[Ints]) -> Ints:
 def _indexes(
     nodes: Nodes, label: str, column: pa.ChunkedArray, offsets: dict[str, Ints] | None
 ) -> Ints:
-    found: Ints = column.to_numpy()
+    indexes: Ints = column.to_numpy()
     if offsets and label in offsets:
-        found = np.searchsorted(offsets[label], found)
+        indexes = np.searchsorted(offsets[label], indexes)
     span = nodes.span(label)
-    if len(found) and (found.min() < 0 or found.max() >= span.stop - span.start):
-        raise ValueError(f"an edge leads to a {label} that is not there")
-    shifted: Ints = found + span.start
+    if len(indexes) and (indexes.min() < 0 or indexes.max() >= span.stop - span.start):
+        raise ValueError(f"an edge refers to a missing {label}")
+    shifted: Ints = indexes + span.start
     return shifted
 
 
@@ -221,7 +220,7 @@ def _weights(edges: Edges) -> Floats:
     values: Floats = column.to_numpy().astype(np.float64)
     if not np.isfinite(values).all():
         raise InvalidInput(
-            f"weight_property: edges of type {edges.type} have weights that are not finite numbers.",
+            f"weight_property: edges of type {edges.type} have weights that are not finite.",
             parameter="weight_property",
         )
     return values

@@ -1,16 +1,15 @@
-"""Launches and stops: what the rows of instances ask for is carried out, once, however often we
-crash.
+"""The instance controller: launches and stops graph servers until they match the instance rows.
 
-A row is the intent. `starting` without a process asks for a launch, `stopping` for an end and then
-its deletion, `suspended` and `failed` with a process for an end. Before a launch `placed` is
-written: from then on a process may exist, and nobody forgets it before it is gone. Launching the
-same run twice makes one process (the launcher's promise), so whoever takes over simply begins again
-with what the rows say.
+A row is the desired state. `starting` without a process requires a launch; `stopping` requires a
+stop and then deletes the row; `suspended` and `failed` with a process require a stop. `placed` is
+written before a launch: from then on a process may exist, and the row stays until it is gone.
+Launching the same run twice makes one process (guaranteed by the launcher), so a new leader simply
+starts over from the rows.
 
-One control plane does this for a place at a time: it holds an advisory lock, which PostgreSQL takes
-from it when it dies. It is rung for after each step that asks for something; a look every few
-seconds makes up for a lost ring. Every run that lives is watched: how it ended becomes the cause of
-a failure that has none.
+One control plane at a time does this for a place: it holds a PostgreSQL advisory lock, which is
+released when it dies. It is notified after each transition and also polls every few seconds in
+case a notification was lost. Every running process is watched: if it ends without a reported
+error, its exit becomes the cause of the failure.
 """
 
 from __future__ import annotations
@@ -36,8 +35,8 @@ if TYPE_CHECKING:
     from penstock.kit.db import Db
     from penstock.launchers.contract import Ended, Handle, Launcher
 
-BELL = "instance-errands"
-LOOK_SECONDS = 5.0
+CHANNEL = "instance-errands"
+POLL_SECONDS = 5.0
 ELECTION_SECONDS = 1.0
 GRACE_SECONDS = 5.0
 LOG_TAIL = 8000
@@ -51,7 +50,7 @@ class InstanceController:
         instances: Instances,
         launcher: Launcher,
         servers: GraphServers,
-        bell: Notifier,
+        notifier: Notifier,
         *,
         token_of: Callable[[int], str],
         control_plane_url: str,
@@ -63,7 +62,7 @@ class InstanceController:
         self._instances = instances
         self._launcher = launcher
         self._servers = servers
-        self._bell = bell
+        self._notifier = notifier
         self._token_of = token_of
         self._url = control_plane_url
         self._environment = environment
@@ -78,7 +77,7 @@ class InstanceController:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """What is under way is left as it stands; the rows tell the next one."""
+        """Work in progress is abandoned; the next leader resumes it from the rows."""
         await self._main.stop()
         tasks = list(self._tasks.values())
         for task in tasks:
@@ -96,49 +95,49 @@ class InstanceController:
     async def _lead(self) -> None:
         await self.adopt()
         while self._db.holds(self._key):
-            heard = self._bell.heard((BELL,))
+            heard = self._notifier.heard((CHANNEL,))
             await self._launcher.attend()
             await self.look()
             self._main.works()
-            await self._bell.wait((BELL,), LOOK_SECONDS, heard=heard)
+            await self._notifier.wait((CHANNEL,), POLL_SECONDS, heard=heard)
 
     async def adopt(self) -> None:
-        """After another one died: what it wrote down and did not do is done, what it started is
-        known."""
-        for instance in await self._instances.errands():
+        """Take over from the last leader: find its processes, and clear `placed` where it had not
+        launched yet."""
+        for instance in await self._instances.pending():
             if not instance.placed or not instance.status.lives:
                 continue
-            found = await self._launcher.inspect(instance.handle)
-            if found is None and instance.status.launching:
+            process = await self._launcher.inspect(instance.handle)
+            if process is None and instance.status.launching:
                 await self._instances.unplace(instance)
             log.info(
                 "instance_adopted",
                 instance_id=instance.instance_id,
-                alive=found is not None and found.alive,
+                alive=process is not None and process.alive,
             )
 
     async def look(self) -> None:
-        """Begin whatever is asked for and not under way."""
-        for instance in await self._instances.errands():
+        """Start the tasks that the rows require and that do not run yet."""
+        for instance in await self._instances.pending():
             match instance.status:
                 case InstanceStatus.STARTING | InstanceStatus.RESUMING if not instance.placed:
                     self._begin("launch", instance, self._launch(instance))
                 case InstanceStatus.STARTING | InstanceStatus.RESUMING | InstanceStatus.RUNNING:
                     self._begin("watch", instance, self._watch(instance))
                 case InstanceStatus.STOPPING:
-                    self._begin("stop", instance, self._end(instance))
+                    self._begin("stop", instance, self._terminate(instance))
                 case _:
-                    self._begin("stop", instance, self._clear(instance))
+                    self._begin("stop", instance, self._end_process(instance))
 
     def _begin(self, what: str, instance: Instance, work: Coroutine[None, None, None]) -> None:
         key = (what, instance.handle)
         if key in self._tasks:
             work.close()
             return
-        task = self._tasks[key] = asyncio.create_task(self._guarded(what, instance, work))
+        task = self._tasks[key] = asyncio.create_task(self._run_task(what, instance, work))
         task.add_done_callback(lambda _: self._tasks.pop(key, None))
 
-    async def _guarded(
+    async def _run_task(
         self, what: str, instance: Instance, work: Coroutine[None, None, None]
     ) -> None:
         try:
@@ -152,15 +151,15 @@ class InstanceController:
         if not await self._instances.place(instance):
             return
         try:
-            await self._launcher.start(self._order(instance))
+            await self._launcher.start(self._launch_request(instance))
         except (PenstockError, OSError) as e:
             message = e.message if isinstance(e, PenstockError) else str(e)
             failure = Failure(code=ErrorCode.STARTUP_FAILED, message=message, phase="pod_scheduled")
             await self._fail(instance, lambda _: failure)
             return
-        self._instances.ring()
+        self._instances.on_change()
 
-    def _order(self, instance: Instance) -> LaunchRequest:
+    def _launch_request(self, instance: Instance) -> LaunchRequest:
         return LaunchRequest(
             handle=instance.handle,
             slug=instance.url_slug,
@@ -175,37 +174,37 @@ class InstanceController:
         )
 
     async def _watch(self, instance: Instance) -> None:
-        await self._launched(instance)
+        await self._wait_for_launch(instance)
         ended = await self._launcher.wait(instance.handle)
         tail = await self._launcher.logs(instance.handle, tail=LOG_TAIL)
         await self._fail(instance, lambda now: cause(now, ended, tail))
 
     async def _fail(self, instance: Instance, failure: Callable[[Instance], Failure]) -> None:
-        """Unless it failed already, is meant to be gone, or has been launched again."""
+        """Does nothing if the instance failed before, is stopping, or was launched again."""
         with suppress(NotFound):
             async with self._db.transaction() as tx:
                 now = await self._instances.lock(tx, instance.instance_id)
                 if now.launch == instance.launch and now.status.lives:
                     await self._instances.move(tx, now, InstanceStatus.FAILED, failure=failure(now))
 
-    async def _end(self, instance: Instance) -> None:
+    async def _terminate(self, instance: Instance) -> None:
         await self._stop(instance)
         await self._instances.drop(instance)
 
-    async def _clear(self, instance: Instance) -> None:
-        """A failed or suspended one keeps its row; its process and files go, its log stays."""
+    async def _end_process(self, instance: Instance) -> None:
+        """End the process of a failed or suspended instance; its row and its log stay."""
         await self._stop(instance)
         await self._instances.unplace(instance)
 
-    async def _launched(self, instance: Instance) -> bool:
-        """After a launch that is under way; whether there was one."""
+    async def _wait_for_launch(self, instance: Instance) -> bool:
+        """Wait for a launch in progress; False if there is none."""
         launching = self._tasks.get(("launch", instance.handle))
         if launching is not None:
             await asyncio.wait([launching])
         return launching is not None
 
     async def _stop(self, instance: Instance) -> None:
-        launched = await self._launched(instance)
+        launched = await self._wait_for_launch(instance)
         if instance.placed or launched:
             quick = instance.force_stop or instance.status is InstanceStatus.FAILED
             await self._launcher.stop(instance.handle, grace=0.0 if quick else GRACE_SECONDS)
@@ -214,21 +213,21 @@ class InstanceController:
 
 
 def cause(instance: Instance, ended: Ended, tail: str) -> Failure:
-    """Of a run that ended by itself, and said nothing of why."""
+    """The failure of a run that ended by itself without reporting an error."""
     phase = (instance.progress or {}).get("phase")
     if ended.oom:
         code, message = (
             ErrorCode.OOM_KILLED,
-            f"The graph server took more than its {instance.memory_gb} GB of memory.",
+            f"The graph server exceeded its memory limit of {instance.memory_gb} GB.",
         )
     elif instance.status.launching:
         code, message = (
             ErrorCode.STARTUP_FAILED,
-            f"The graph server ended while it started: {ended}.",
+            f"The graph server exited during startup: {ended}.",
         )
     else:
         code, message = (
             ErrorCode.UNEXPECTED_TERMINATION,
-            f"The graph server ended by itself: {ended}.",
+            f"The graph server exited unexpectedly: {ended}.",
         )
     return Failure(code=code, message=message, phase=phase, trace=tail or None)

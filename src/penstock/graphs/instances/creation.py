@@ -1,6 +1,7 @@
-"""A new instance, in one transaction: its snapshot with the export jobs, or one that is there, its
-place under the limits, and its row. The snapshot is held until then, so it neither goes nor becomes
-ready in between."""
+"""Creation of an instance in one transaction: its snapshot, the quota check, and its row.
+
+The snapshot is new, with its export jobs, or an existing one. It is locked until the commit, so it
+is neither deleted nor finished in between."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ DEFAULT_CPU = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateInstance:
-    """Either a mapping, with or without a version, or a snapshot."""
+    """A request for an instance of a mapping (optionally of one version) or of a snapshot."""
 
     owner: str
     name: str
@@ -48,7 +49,7 @@ class CreateInstance:
     cpu_cores: int | None = None
     starburst_role: str | None = None
     is_admin: bool | None = None
-    """What the owner is now; None: the table of users says."""
+    """Whether the owner is an admin; None: look it up in the user table."""
 
 
 class Creation:
@@ -73,61 +74,61 @@ class Creation:
         self._quota = quota
         self._rights = rights
 
-    async def create(self, wish: CreateInstance) -> Instance:
+    async def create(self, request: CreateInstance) -> Instance:
         async with self._db.transaction() as tx:
             await self._config.refuse_in_maintenance(tx)
             rules = await self._config.lifecycle(tx)
             life = lifetime(
-                rules["instance"], ttl=wish.ttl, inactivity_timeout=wish.inactivity_timeout
+                rules["instance"], ttl=request.ttl, inactivity_timeout=request.inactivity_timeout
             )
-            snapshot = await self._snapshot(tx, wish)
+            snapshot = await self._snapshot(tx, request)
             await tx.changed(SQL.snapshot_used, snapshot_id=snapshot.snapshot_id)
             new = NewInstance(
-                owner=wish.owner,
-                name=wish.name,
-                description=wish.description,
-                wrapper_type=wish.wrapper_type,
+                owner=request.owner,
+                name=request.name,
+                description=request.description,
+                wrapper_type=request.wrapper_type,
                 lifetime=life,
-                cpu_cores=wish.cpu_cores or DEFAULT_CPU,
-                memory_gb=memory_gb(snapshot.size_bytes, wish.wrapper_type),
+                cpu_cores=request.cpu_cores or DEFAULT_CPU,
+                memory_gb=memory_gb(snapshot.size_bytes, request.wrapper_type),
             )
-            await self._quota.check(tx, wish.owner, new.memory_gb)
-            return await self._instances.add(tx, new, snapshot, _first(snapshot))
+            await self._quota.check(tx, request.owner, new.memory_gb)
+            return await self._instances.add(tx, new, snapshot, _initial_status(snapshot))
 
-    async def _snapshot(self, tx: Tx, wish: CreateInstance) -> Snapshot:
-        if wish.snapshot_id is not None:
-            snapshot = await self._snapshots.lock(tx, wish.snapshot_id)
+    async def _snapshot(self, tx: Tx, request: CreateInstance) -> Snapshot:
+        if request.snapshot_id is not None:
+            snapshot = await self._snapshots.lock(tx, request.snapshot_id)
             await self._rights.check_snapshot(
-                snapshot.snapshot_id, wish.owner, is_admin=wish.is_admin
+                snapshot.snapshot_id, request.owner, is_admin=request.is_admin
             )
             return snapshot
-        assert wish.mapping_id is not None
-        mapping = await self._mappings.get(wish.mapping_id, tx=tx)
+        assert request.mapping_id is not None
+        mapping = await self._mappings.get(request.mapping_id, tx=tx)
         version = await self._mappings.version(
-            mapping.mapping_id, wish.mapping_version or mapping.current_version, tx=tx
+            mapping.mapping_id, request.mapping_version or mapping.current_version, tx=tx
         )
-        if wish.max_snapshot_age is not None:
-            source = await self._mapped.source_of(mapping, wish.owner, is_admin=wish.is_admin)
-            found = await self._mapped.find_reusable(
-                tx, mapping.mapping_id, version.version, source, wish.max_snapshot_age
+        if request.max_snapshot_age is not None:
+            source = await self._mapped.source_of(mapping, request.owner, is_admin=request.is_admin)
+            reusable = await self._mapped.find_reusable(
+                tx, mapping.mapping_id, version.version, source, request.max_snapshot_age
             )
-            if found is not None:
-                return found
+            if reusable is not None:
+                return reusable
         rule = (await self._config.lifecycle(tx))["snapshot"]
         return await self._mapped.open(
             tx,
             mapping=mapping,
             version=version,
-            owner=wish.owner,
-            name=wish.name,
+            owner=request.owner,
+            name=request.name,
             lifetime=lifetime(rule, ttl=None, inactivity_timeout=None),
-            starburst_role=wish.starburst_role,
-            is_admin=wish.is_admin,
+            starburst_role=request.starburst_role,
+            is_admin=request.is_admin,
         )
 
 
-def _first(snapshot: Snapshot) -> InstanceStatus:
-    """What an instance of this snapshot begins as."""
+def _initial_status(snapshot: Snapshot) -> InstanceStatus:
+    """The status of a new instance of this snapshot."""
     match snapshot.status:
         case SnapshotStatus.READY if snapshot.prefix is not None:
             return InstanceStatus.STARTING
@@ -135,7 +136,8 @@ def _first(snapshot: Snapshot) -> InstanceStatus:
             return InstanceStatus.WAITING
         case _:
             raise InvalidState(
-                f"Snapshot {snapshot.snapshot_id} is {snapshot.status}, or its files are gone; nothing can be loaded.",
-                hint="Make an instance of the mapping; that makes a new snapshot.",
+                f"Snapshot {snapshot.snapshot_id} cannot be loaded:"
+                f" it is {snapshot.status}, or its files were deleted.",
+                hint="Create an instance of the mapping; that creates a new snapshot.",
                 status=str(snapshot.status),
             )

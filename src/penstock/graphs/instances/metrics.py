@@ -1,4 +1,4 @@
-"""What an operator watches of the instances."""
+"""Prometheus metrics of instances."""
 
 from __future__ import annotations
 

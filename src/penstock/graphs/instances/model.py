@@ -1,4 +1,4 @@
-"""An instance: a graph server that answers for one snapshot, and the states it goes through."""
+"""An instance (a graph server of one snapshot) and its state machine."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class InstanceStatus(enum.StrEnum):
 
     @property
     def lives(self) -> bool:
-        """Whether a process of its belongs to it."""
+        """Whether an instance in this status has, or is about to have, a process."""
         return self.launching or self is InstanceStatus.RUNNING
 
 
@@ -70,7 +70,7 @@ _STEPS: Mapping[InstanceStatus, frozenset[InstanceStatus]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """A cause; the first one stays, whatever follows from it."""
+    """Why an instance failed; the first failure is kept."""
 
     code: ErrorCode
     message: str
@@ -125,8 +125,8 @@ class Instance:
     def memory_bytes(self) -> int:
         return self.memory_gb * GIB
 
-    def check(self, wanted: InstanceStatus) -> None:
-        check_step(self.instance_id, self.status, wanted)
+    def check(self, status: InstanceStatus) -> None:
+        check_step(self.instance_id, self.status, status)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,12 +139,12 @@ class Event:
     created_at: datetime
 
 
-def check_step(instance_id: int, now: InstanceStatus, wanted: InstanceStatus) -> None:
-    if wanted not in _STEPS[now]:
+def check_step(instance_id: int, now: InstanceStatus, target: InstanceStatus) -> None:
+    if target not in _STEPS[now]:
         possible = ", ".join(sorted(_STEPS[now])) or "none"
         raise InvalidStateTransition(
-            f"Instance {instance_id} is {now}; it cannot become {wanted}.",
+            f"Instance {instance_id} is {now}; it cannot become {target}.",
             hint=f"Possible from here: {possible}.",
             status=str(now),
-            wanted=str(wanted),
+            wanted=str(target),
         )

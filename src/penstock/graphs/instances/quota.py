@@ -1,9 +1,8 @@
-"""Limits on instances: how many a user and the whole platform may have, and how much memory one and
-all may take.
+"""Limits on the number and the memory of instances, per user and for the platform.
 
-Counting and adding is one step: `check` takes a lock that is held until the caller's transaction
-ends, so of two who each see one place left only one gets it. It is taken last, after the locks of
-snapshots and of instances.
+Check and insert are atomic: `check` takes a lock that is held until the caller's transaction ends,
+so two requests cannot both take the last slot. The lock is taken last, after those of snapshots
+and instances.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ class MemoryLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """What is taken already; instances that are suspended or failed take nothing."""
+    """Current usage; suspended and failed instances do not count."""
 
     user_count: int
     cluster_count: int
@@ -45,22 +44,23 @@ class Quota:
     async def check(
         self, tx: Tx, owner: str, memory_gb: int, *, instance_id: int | None = None
     ) -> None:
-        """Refuses what is one too many; `instance_id` is one that is there already and itself not
-        counted."""
+        """Raise ConcurrencyLimit if one more instance of this size exceeds a limit.
+
+        `instance_id` names an existing instance, which is then not counted itself."""
         _refuse_alone(memory_gb)
         await tx.fetch(SQL.instance_limits_turn)
         load, most = await self.load(owner, tx, instance_id), await self._config.concurrency(tx)
         _refuse("per_analyst", load.user_count, 1, most.per_analyst, f"{owner} has")
         _refuse("cluster_total", load.cluster_count, 1, most.cluster_total, "The platform has")
         _refuse(
-            "user_memory_gb", load.user_memory, memory_gb, self.memory.per_user_gb, f"{owner} takes"
+            "user_memory_gb", load.user_memory, memory_gb, self.memory.per_user_gb, f"{owner} uses"
         )
         _refuse(
             "cluster_memory_gb",
             load.cluster_memory,
             memory_gb,
             self.memory.total_gb,
-            "The platform takes",
+            "The platform uses",
         )
 
     async def load(self, owner: str, tx: Tx | None = None, instance_id: int | None = None) -> Load:
@@ -73,8 +73,9 @@ class Quota:
 def _refuse_alone(memory_gb: int) -> None:
     if memory_gb > MOST_MEMORY:
         raise ConcurrencyLimit(
-            f"An instance of this snapshot needs {memory_gb} GB of memory; none has more than {MOST_MEMORY}.",
-            hint="Export fewer rows or properties, or choose an engine that takes less.",
+            f"An instance of this snapshot needs {memory_gb} GB of memory;"
+            f" the maximum is {MOST_MEMORY} GB.",
+            hint="Export fewer rows or properties, or choose an engine that uses less memory.",
             limit_type="instance_memory_gb",
             current_count=memory_gb,
             max_allowed=MOST_MEMORY,
@@ -86,8 +87,8 @@ def _refuse(limit_type: str, current: int, more: int, most: int, who: str) -> No
         return
     what = "GB of memory" if limit_type.endswith("_gb") else "instances"
     raise ConcurrencyLimit(
-        f"{who} {current} of {most} {what}; {more} more is too many.",
-        hint="End or suspend an instance, or ask an operator for a higher limit.",
+        f"{who} {current} of {most} {what}; {more} more would exceed the limit.",
+        hint="Terminate or suspend an instance, or ask an operator for a higher limit.",
         limit_type=limit_type,
         current_count=current,
         max_allowed=most,

@@ -1,8 +1,8 @@
-"""Instances in PostgreSQL: their rows, the steps that they take, and what happened to each.
+"""Instances in PostgreSQL: rows, status transitions and events.
 
-Every step is an event, written with it. A step that needs somebody at work (a launch, a stop) is an
-intent in the row; whoever carries it out is rung for after the commit, and finds it by the row
-alone if the ring was lost.
+Every transition writes an event. A transition that requires a launch or a stop is only the desired
+state in the row; the instance controller is notified after the commit, and finds the row by polling
+if the notification was lost.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ class InstanceFilter:
     created_before: datetime | None = None
 
     def values(self) -> dict[str, Any]:
-        found = {name: getattr(self, name) for name in self.__slots__}
-        return found | {"search": None if self.search is None else containing(self.search)}
+        values = {name: getattr(self, name) for name in self.__slots__}
+        return values | {"search": None if self.search is None else containing(self.search)}
 
 
 class Instances:
@@ -71,29 +71,27 @@ class Instances:
         *,
         place: str,
         slug: Callable[[], str],
-        ring: Callable[[], None],
-        remembered: InvalidatedCache[Instance] | None = None,
+        on_change: Callable[[], None],
+        cache: InvalidatedCache[Instance] | None = None,
     ) -> None:
-        """`ring` is called after the commit of every step of an instance."""
+        """`on_change` is called after the commit of every transition."""
         self._db = db
-        self._remembered = remembered
+        self._cache = cache
         self._place = place
         self._slug = slug
-        self.ring = ring
-
-    # reading
+        self.on_change = on_change
 
     async def get(self, instance_id: int, *, tx: Tx | None = None) -> Instance:
         async with self._db.transaction(tx) as inner:
-            row = await inner.row(SQL.instance_get, instance_id=_known(instance_id))
-        return _found(row, instance_id)
+            row = await inner.row(SQL.instance_get, instance_id=_checked_id(instance_id))
+        return _instance(row, instance_id)
 
     async def by_slug(self, slug: str) -> Instance:
-        """For the proxy: its status, owner and launch are of now, the rest up to a second old."""
-        if self._remembered is None:
+        """For the proxy: status, owner and launch are current, the rest up to a second old."""
+        if self._cache is None:
             instance = await self._by_slug(slug)
         else:
-            instance = await self._remembered.get(slug, lambda: self._by_slug(slug), lasts=_runs)
+            instance = await self._cache.get(slug, lambda: self._by_slug(slug), lasts=_is_running)
         if instance is None:
             raise NotFound("There is no such instance.")
         return instance
@@ -103,13 +101,13 @@ class Instances:
         return None if row is None else read(row)
 
     async def page(
-        self, wanted: InstanceFilter, *, offset: int, limit: int, sort_by: SortKey, ascending: bool
+        self, which: InstanceFilter, *, offset: int, limit: int, sort_by: SortKey, ascending: bool
     ) -> tuple[list[Instance], int]:
         column = "instance_id" if sort_by == "id" else sort_by
         listing = ordered(SQL.instance_page, "i.created_at", f"i.{column}", ascending=ascending)
         async with self._db.transaction() as tx:
-            total: int = await tx.value(SQL.instance_count, **wanted.values())
-            rows = await tx.fetch(listing, **wanted.values(), offset=offset, limit=limit)
+            total: int = await tx.value(SQL.instance_count, **which.values())
+            rows = await tx.fetch(listing, **which.values(), offset=offset, limit=limit)
         return [read(row) for row in rows], total
 
     async def events(self, instance_id: int) -> list[Event]:
@@ -119,15 +117,12 @@ class Instances:
         return [Event(**(dict(row) | {"details": orjson.loads(row["details"])})) for row in rows]
 
     async def of(self, owner: str) -> list[dict[str, Any]]:
-        """What somebody has, in brief."""
+        """Short form of all instances of one owner."""
         return [dict(row) for row in await self._db.fetch(SQL.instance_mine, owner=owner)]
 
-    async def errands(self) -> list[Instance]:
-        """Those of this place for which something is to be done, or which have a process to be
-        watched."""
+    async def pending(self) -> list[Instance]:
+        """Instances of this place that need a launch or a stop, or have a process to watch."""
         return [read(row) for row in await self._db.fetch(SQL.instance_errands, place=self._place)]
-
-    # steps
 
     async def add(
         self, tx: Tx, new: NewInstance, snapshot: Snapshot, status: InstanceStatus
@@ -154,12 +149,14 @@ class Instances:
         await self.note(
             tx, instance_id, "created", actor=new.owner, snapshot_id=snapshot.snapshot_id
         )
-        self._moved(tx, instance_id, status)
+        self._after_move(tx, instance_id, status)
         return await self.get(instance_id, tx=tx)
 
     async def lock(self, tx: Tx, instance_id: int) -> Instance:
-        """The instance, held until the transaction ends."""
-        return _found(await tx.row(SQL.instance_lock, instance_id=_known(instance_id)), instance_id)
+        """The instance, its row locked until the transaction ends."""
+        return _instance(
+            await tx.row(SQL.instance_lock, instance_id=_checked_id(instance_id)), instance_id
+        )
 
     async def move(
         self,
@@ -175,8 +172,7 @@ class Instances:
         force_stop: bool = False,
         **details: object,
     ) -> Instance:
-        """The next step of an instance that `lock` gave; one that the state machine does not have
-        is refused."""
+        """Change the status of an instance locked by `lock`; raises InvalidStateTransition."""
         instance.check(status)
         await tx.changed(
             SQL.instance_move,
@@ -184,47 +180,44 @@ class Instances:
             status=str(status),
             launching=status.launching,
             error_code=None if failure is None else str(failure.code),
-            error_message=None if failure is None else _stored(failure.message, MAX_MESSAGE),
-            failed_phase=None if failure is None else _stored(failure.phase, MAX_MESSAGE),
-            stack_trace=None if failure is None else _stored(failure.trace, MAX_TRACE),
+            error_message=None if failure is None else _tail(failure.message, MAX_MESSAGE),
+            failed_phase=None if failure is None else _tail(failure.phase, MAX_MESSAGE),
+            stack_trace=None if failure is None else _tail(failure.trace, MAX_TRACE),
             memory_gb=memory_gb,
             node_count=node_count,
             edge_count=edge_count,
             force_stop=force_stop,
         )
-        told = (
+        error = (
             {}
             if failure is None
             else {"error_code": str(failure.code), "error_message": _clean(failure.message)[:500]}
         )
-        await self.note(tx, instance.instance_id, str(status), actor=actor, **details, **told)
-        self._moved(tx, instance.instance_id, status, **told)
+        await self.note(tx, instance.instance_id, str(status), actor=actor, **details, **error)
+        self._after_move(tx, instance.instance_id, status, **error)
         return await self.get(instance.instance_id, tx=tx)
 
     async def note(
         self, tx: Tx, instance_id: int, event_type: str, *, actor: str | None = None, **details: Any
     ) -> None:
-        told = orjson.dumps(details, default=str).decode()
+        document = orjson.dumps(details, default=str).decode()
         await tx.changed(
             SQL.instance_event_add,
             instance_id=instance_id,
             event_type=event_type,
             actor=actor,
-            details=told,
+            details=document,
         )
 
-    def _moved(self, tx: Tx, instance_id: int, status: InstanceStatus, **told: str) -> None:
+    def _after_move(self, tx: Tx, instance_id: int, status: InstanceStatus, **error: str) -> None:
         def after() -> None:
-            log.info("instance_moved", instance_id=instance_id, status=str(status), **told)
-            self.ring()
+            log.info("instance_moved", instance_id=instance_id, status=str(status), **error)
+            self.on_change()
 
         tx.after_commit(after)
 
-    # the process behind it
-
     async def place(self, instance: Instance) -> bool:
-        """Write down that a process of this launch may exist from now on; False when the row has
-        moved on."""
+        """Record that a process of this launch may exist from now on; False if the row changed."""
         return bool(
             await self._db.changed(
                 SQL.instance_place, instance_id=instance.instance_id, launch=instance.launch
@@ -232,7 +225,7 @@ class Instances:
         )
 
     async def unplace(self, instance: Instance) -> None:
-        """No process of this launch exists any more."""
+        """Record that no process of this launch exists any more."""
         await self._db.changed(
             SQL.instance_unplace, instance_id=instance.instance_id, launch=instance.launch
         )
@@ -240,8 +233,6 @@ class Instances:
     async def drop(self, instance: Instance) -> None:
         await self._db.changed(SQL.instance_drop, instance_id=instance.instance_id)
         log.info("instance_gone", instance_id=instance.instance_id)
-
-    # what is told of it
 
     async def change(
         self, instance_id: int, *, name: str | None, description: str | None, set_description: bool
@@ -258,7 +249,7 @@ class Instances:
             return await self.get(instance_id, tx=tx)
 
     async def live(self, instance_id: int, change: LifetimeChange) -> Instance:
-        """A ttl counts from now, and never shortens what was promised."""
+        """Change the lifetime; a ttl counts from now and never shortens the current one."""
         async with self._db.transaction() as tx:
             await tx.changed(SQL.instance_lifecycle, instance_id=instance_id, **change.values())
             return await self.get(instance_id, tx=tx)
@@ -276,13 +267,13 @@ class Instances:
         )
 
 
-def _runs(instance: Instance) -> bool:
-    """One in any other state is about to change."""
+def _is_running(instance: Instance) -> bool:
+    """Only running instances are cached: any other status is about to change."""
     return instance.status is InstanceStatus.RUNNING
 
 
-def _stored(text: str | None, most: int) -> str | None:
-    """The end of a long text: that is where a trace says what went wrong."""
+def _tail(text: str | None, most: int) -> str | None:
+    """The end of a long text: that is where a traceback has its error."""
     return None if text is None else _clean(text)[-most:]
 
 
@@ -290,7 +281,7 @@ def _clean(text: str) -> str:
     return text.replace("\x00", "")
 
 
-def _known(instance_id: int) -> int:
+def _checked_id(instance_id: int) -> int:
     if not 0 < instance_id <= MAX_ID:
         raise missing(instance_id)
     return instance_id
@@ -300,7 +291,7 @@ def missing(instance_id: int) -> NotFound:
     return NotFound(f"There is no instance {instance_id}.")
 
 
-def _found(row: asyncpg.Record | None, instance_id: int) -> Instance:
+def _instance(row: asyncpg.Record | None, instance_id: int) -> Instance:
     if row is None:
         raise missing(instance_id)
     return read(row)

@@ -1,5 +1,5 @@
-"""What the graph servers of this place take, measured from outside: a server that is stuck says
-nothing of itself."""
+"""Measures memory and disk of the graph servers of this place, from outside: a hung server cannot
+report them itself."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from penstock.launchers.contract import Launcher, Usage
 
 log = logging.get(__name__)
-HIGH = 0.9
+HIGH_FRACTION = 0.9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """`total` counts those that are near their limit: the others are no news."""
+    """`total` counts the servers near their memory limit."""
 
     servers: int = 0
     total: int = 0
@@ -37,7 +37,7 @@ class ResourceMonitor(Loop[Measured]):
         self,
         db: Db,
         instances: Instances,
-        vitals: InstanceTelemetry,
+        telemetry: InstanceTelemetry,
         launcher: Launcher,
         *,
         every: float,
@@ -46,33 +46,33 @@ class ResourceMonitor(Loop[Measured]):
     ) -> None:
         super().__init__(db, every=every, metrics=metrics)
         self._instances = instances
-        self._vitals = vitals
+        self._telemetry = telemetry
         self._launcher = launcher
         self._counts = counts
 
     async def run_once(self) -> Measured:
-        found: list[tuple[Instance, Usage]] = []
-        for instance in await self._instances.errands():
+        usages: list[tuple[Instance, Usage]] = []
+        for instance in await self._instances.pending():
             if instance.status is InstanceStatus.RUNNING and (
                 usage := await self._launcher.usage(instance.handle)
             ):
-                await self._vitals.measured(
+                await self._telemetry.measured(
                     instance.instance_id,
                     memory_usage_bytes=usage.memory_bytes,
                     disk_usage_bytes=usage.disk_bytes,
                 )
-                found.append((instance, usage))
-        self._counts.running.set(len(found))
-        self._counts.memory.set(sum(usage.memory_bytes for _, usage in found))
-        self._counts.disk.set(sum(usage.disk_bytes for _, usage in found))
+                usages.append((instance, usage))
+        self._counts.running.set(len(usages))
+        self._counts.memory.set(sum(usage.memory_bytes for _, usage in usages))
+        self._counts.disk.set(sum(usage.disk_bytes for _, usage in usages))
         high = [
             instance
-            for instance, usage in found
-            if usage.memory_bytes > HIGH * instance.memory_bytes
+            for instance, usage in usages
+            if usage.memory_bytes > HIGH_FRACTION * instance.memory_bytes
         ]
         for instance in high:
             await self._warn(instance)
-        return Measured(servers=len(found), total=len(high))
+        return Measured(servers=len(usages), total=len(high))
 
     async def _warn(self, instance: Instance) -> None:
         log.warning(

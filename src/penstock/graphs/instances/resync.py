@@ -1,8 +1,8 @@
-"""Rows and processes, compared: whatever the errands missed, both ways.
+"""Instance resync: compares rows with processes and repairs what the controller missed.
 
-The moment of the comparison is taken first, the processes are listed second and the rows read last.
-So a process without a row is an orphan (a row goes only after its process), and a row that was
-placed before that moment and has no process has lost it.
+The time is taken first, then processes are listed, then rows are read. So a process without a row
+is an orphan (a row is deleted only after its process), and a row placed before that time without a
+process has lost it.
 """
 
 from __future__ import annotations
@@ -69,42 +69,42 @@ class InstanceResync(Loop[Compared]):
     async def run_once(self) -> Compared:
         began = time.monotonic()
         moment: datetime = await self._db.value(SQL.instance_moment)
-        listed = {found.handle: found for found in await self._launcher.list()}
-        rows = {instance.handle: instance for instance in await self._instances.errands()}
+        listed = {process.handle: process for process in await self._launcher.list()}
+        rows = {instance.handle: instance for instance in await self._instances.pending()}
         timed_out, forced = await self._overdue()
         compared = Compared(
             orphans=await self._end_orphans(listed, rows),
-            missing=await self._miss(listed, rows, moment),
+            missing=await self._fail_missing(listed, rows, moment),
             timed_out=timed_out,
             forced=forced,
         )
         self._count(compared, time.monotonic() - began)
-        self._instances.ring()
+        self._instances.on_change()
         return compared
 
     async def _end_orphans(self, listed: dict[Handle, Found], rows: dict[Handle, Instance]) -> int:
-        """Also the files of runs that are over and that no row asks about any more."""
-        strangers = [found for handle, found in listed.items() if handle not in rows]
-        for found in strangers:
-            log.warning("orphan_found", instance_id=found.handle.instance_id, alive=found.alive)
-            await self._launcher.stop(found.handle, grace=0)
-            await self._launcher.remove(found.handle)
-        return sum(found.alive for found in strangers)
+        """Also removes the files of ended runs that no row refers to."""
+        orphans = [process for handle, process in listed.items() if handle not in rows]
+        for process in orphans:
+            log.warning("orphan_found", instance_id=process.handle.instance_id, alive=process.alive)
+            await self._launcher.stop(process.handle, grace=0)
+            await self._launcher.remove(process.handle)
+        return sum(process.alive for process in orphans)
 
-    async def _miss(
+    async def _fail_missing(
         self, listed: dict[Handle, Found], rows: dict[Handle, Instance], moment: datetime
     ) -> int:
         missing = 0
         for handle, instance in rows.items():
-            found = listed.get(handle)
+            process = listed.get(handle)
             before = instance.launched_at is not None and instance.launched_at < moment
             if (
                 instance.placed
                 and instance.status.lives
                 and before
-                and (found is None or not found.alive)
+                and (process is None or not process.alive)
             ):
-                ended = Ended() if found is None or found.ended is None else found.ended
+                ended = Ended() if process is None or process.ended is None else process.ended
                 tail = await self._launcher.logs(handle, tail=LOG_TAIL)
                 missing += await self._fail(instance, ended, tail)
         return missing
@@ -129,7 +129,7 @@ class InstanceResync(Loop[Compared]):
                     SQL.instance_force, instance_id=instance.instance_id
                 )
             else:
-                message = f"It did not become running within {STARTING_SECONDS / 60:g} minutes."
+                message = f"The instance did not start within {STARTING_SECONDS / 60:g} minutes."
                 timed_out += await self._steps.time_out(instance, message)
         return timed_out, forced
 

@@ -1,4 +1,4 @@
-"""The steps of an instance that people and graph servers ask for."""
+"""Instance transitions requested by users and by graph servers."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from penstock.kit.db import Db, Tx
     from penstock.launchers.contract import Launcher
 
-PATIENCE_SECONDS = 15.0
-LOOK_SECONDS = 0.05
+WAIT_SECONDS = 15.0
+POLL_SECONDS = 0.05
 SHUTDOWN_SECONDS = 5.0
 
 
@@ -55,27 +55,27 @@ class InstanceService:
     async def terminate(
         self, instance_id: int, *, actor: str, reason: str = "", force: bool = False
     ) -> bool:
-        """End and delete it; ShutdownBlocked while an algorithm runs, unless forced. False: it is
-        not gone yet."""
+        """Stop and delete it; ShutdownBlocked while an algorithm runs, unless forced. False: the
+        deletion is still in progress."""
         async with self._db.transaction() as tx:
             instance = await self._instances.lock(tx, instance_id)
             if instance.status is not InstanceStatus.STOPPING:
-                wanted = InstanceStatus.STOPPING
+                target = InstanceStatus.STOPPING
                 await self._instances.move(
-                    tx, instance, wanted, actor=actor, force_stop=force, reason=reason
+                    tx, instance, target, actor=actor, force_stop=force, reason=reason
                 )
             if instance.status is InstanceStatus.RUNNING and not force:
-                await self._ask_to_end(instance, reason or "user_terminated")
+                await self._request_shutdown(instance, reason or "user_terminated")
         return await _until(lambda: self._is_gone(instance_id))
 
     async def suspend(
         self, instance_id: int, *, actor: str, reason: str = "", force: bool = False
     ) -> Instance:
-        """End its process and keep the rest; ShutdownBlocked while an algorithm runs, unless
+        """Stop its process and keep the row; ShutdownBlocked while an algorithm runs, unless
         forced."""
         if not self.can_resume:
             raise InvalidState(
-                "Instances here cannot be resumed, so they are not suspended.", hint="Terminate it."
+                "Instances of this launcher cannot be suspended.", hint="Terminate the instance."
             )
         async with self._db.transaction() as tx:
             instance = await self._instances.lock(tx, instance_id)
@@ -83,24 +83,24 @@ class InstanceService:
                 tx, instance, InstanceStatus.SUSPENDED, actor=actor, reason=reason
             )
             if not force:
-                await self._ask_to_end(instance, reason or "suspended")
+                await self._request_shutdown(instance, reason or "suspended")
         await _until(lambda: self._is_unplaced(instance_id))
         return await self._instances.get(instance_id)
 
     async def resume(self, instance_id: int, *, actor: str) -> Instance:
-        """A new process that loads the same snapshot, of one that was suspended or has failed; it
-        counts against the limits again."""
+        """Restart a suspended or failed instance from its snapshot; it counts against the limits
+        again."""
         await _until(lambda: self._is_unplaced(instance_id))
         async with self._db.transaction() as tx:
             await self._config.refuse_in_maintenance(tx)
             before = await self._instances.get(instance_id, tx=tx)
             before.check(InstanceStatus.RESUMING)
-            await self._hold_snapshot(tx, before)
+            await self._lock_snapshot(tx, before)
             instance = await self._instances.lock(tx, instance_id)
             instance.check(InstanceStatus.RESUMING)
             if instance.placed:
                 raise InvalidState(
-                    f"The last process of instance {instance_id} is still ending.",
+                    f"The last process of instance {instance_id} is still stopping.",
                     hint="Try again in a moment.",
                 )
             await self._quota.check(
@@ -108,8 +108,8 @@ class InstanceService:
             )
             return await self._instances.move(tx, instance, InstanceStatus.RESUMING, actor=actor)
 
-    async def _hold_snapshot(self, tx: Tx, instance: Instance) -> None:
-        """Nobody deletes it from here on; before the instance's own row, as everywhere."""
+    async def _lock_snapshot(self, tx: Tx, instance: Instance) -> None:
+        """Lock the snapshot before the instance's row, the lock order used everywhere."""
         if instance.snapshot_id is None:
             raise InvalidState(
                 f"The snapshot of instance {instance.instance_id} was deleted.",
@@ -118,8 +118,10 @@ class InstanceService:
         snapshot = await self._snapshots.lock(tx, instance.snapshot_id)
         if snapshot.status is not SnapshotStatus.READY:
             raise InvalidState(
-                f"Snapshot {snapshot.snapshot_id} of instance {instance.instance_id} is {snapshot.status}.",
-                hint=f"POST /api/snapshots/{snapshot.snapshot_id}/retry, then start another instance.",
+                f"Snapshot {snapshot.snapshot_id} of instance {instance.instance_id}"
+                f" is {snapshot.status}.",
+                hint=f"POST /api/snapshots/{snapshot.snapshot_id}/retry,"
+                " then start another instance.",
                 snapshot_id=snapshot.snapshot_id,
                 snapshot_status=str(snapshot.status),
             )
@@ -132,8 +134,9 @@ class InstanceService:
         cpu_cores: int | None = None,
         memory_gb: int | None = None,
     ) -> Instance:
-        """At once where the launcher can, else from the next launch: one that failed for want of
-        memory is given more, then resumed. Memory only grows, within the limits."""
+        """Change CPU and memory: at once if the launcher supports it, else from the next launch.
+
+        Memory only grows, within the limits; a failed instance may get more and be resumed."""
         async with self._db.transaction() as tx:
             instance = await self._instances.lock(tx, instance_id)
             if instance.status is InstanceStatus.STOPPING:
@@ -142,7 +145,7 @@ class InstanceService:
                 )
             if memory_gb is not None and memory_gb < instance.memory_gb:
                 raise InvalidInput(
-                    f"Memory never shrinks: instance {instance_id} has {instance.memory_gb} GB.",
+                    f"Memory cannot shrink: instance {instance_id} has {instance.memory_gb} GB.",
                     field="memory_gb",
                 )
             if memory_gb is not None and memory_gb > instance.memory_gb:
@@ -163,7 +166,7 @@ class InstanceService:
     async def is_running(
         self, instance_id: int, *, node_count: int | None, edge_count: int | None
     ) -> bool:
-        """A server says that it has loaded; False: that was known."""
+        """Record that a server has loaded its graph; False if that was recorded before."""
         async with self._db.transaction() as tx:
             instance = await self._instances.lock(tx, instance_id)
             if instance.status is InstanceStatus.RUNNING:
@@ -176,8 +179,8 @@ class InstanceService:
     async def has_failed(
         self, instance_id: int, failure: Failure, *, launch: int | None = None
     ) -> bool:
-        """It cannot go on; False: it had failed before, is meant to end, or it was an earlier
-        launch that failed."""
+        """Record a failure; False if the instance failed before, is stopping, or was launched
+        again since."""
         async with self._db.transaction() as tx:
             instance = await self._instances.lock(tx, instance_id)
             if not instance.status.lives or launch not in (None, instance.launch):
@@ -190,9 +193,8 @@ class InstanceService:
         failure = Failure(code=ErrorCode.STARTUP_TIMEOUT, message=message, phase=phase)
         return await self.has_failed(instance.instance_id, failure, launch=instance.launch)
 
-    async def _ask_to_end(self, instance: Instance, reason: str) -> None:
-        """While the row is held with its next step: a server that ends at once is not taken for one
-        that crashed."""
+    async def _request_shutdown(self, instance: Instance, reason: str) -> None:
+        """Called while the row is locked, so a server that exits at once is not seen as crashed."""
         await self._servers.shutdown(instance, reason=reason, grace=SHUTDOWN_SECONDS)
 
     async def _is_gone(self, instance_id: int) -> bool:
@@ -208,10 +210,10 @@ class InstanceService:
         return not instance.placed or instance.status not in ending
 
 
-async def _until(true: Callable[[], Awaitable[bool]]) -> bool:
-    """The work is another's, perhaps in another process; it takes moments."""
-    for _ in range(int(PATIENCE_SECONDS / LOOK_SECONDS)):
-        if await true():
+async def _until(condition: Callable[[], Awaitable[bool]]) -> bool:
+    """Poll for work done by the instance controller, perhaps in another process."""
+    for _ in range(int(WAIT_SECONDS / POLL_SECONDS)):
+        if await condition():
             return True
-        await asyncio.sleep(LOOK_SECONDS)
+        await asyncio.sleep(POLL_SECONDS)
     return False

@@ -1,5 +1,4 @@
-"""How much memory an instance needs: its snapshot's bytes, unpacked by the engine, and what the
-engine takes itself."""
+"""Memory estimate for an instance: its snapshot's bytes in the engine's format, plus a base."""
 
 from __future__ import annotations
 
@@ -13,11 +12,11 @@ if TYPE_CHECKING:
 
 BASE_GB = 1.0
 GROWTH: Mapping[str, float] = {"ladybug": 4.0, "ryugraph": 4.0, "falkordb": 10.0}
-"""Bytes in memory a byte of Parquet: columns and indexes of an engine on disk, or a whole graph
-held in memory."""
+"""Bytes of memory per byte of Parquet; higher for an engine that keeps the whole graph in memory.
+"""
 
 
 def memory_gb(size_bytes: int | None, backend: str, *, at_least: int = LEAST_MEMORY) -> int:
-    """Perhaps more than an instance may have; the limits refuse that."""
+    """May exceed the maximum for an instance; the quota check refuses that."""
     needed = BASE_GB + GROWTH[backend] * (size_bytes or 0) / GIB
     return max(at_least, LEAST_MEMORY, math.ceil(needed))

@@ -1,5 +1,4 @@
-"""What is told of an instance while it lives: how far it has loaded, what it takes, that somebody
-asked something."""
+"""Telemetry of running instances: load progress, memory and disk use, activity."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class InstanceTelemetry:
-    """Each is False when the instance is not there, or not alive: then nothing is kept."""
+    """Every method returns False, and stores nothing, if the instance does not exist or run."""
 
     def __init__(self, db: Db) -> None:
         self._db = db

@@ -1,5 +1,4 @@
-"""What a snapshot's end means for the instances that wait for it, in the transaction that ends it:
-no tick between."""
+"""Starts or fails the instances that wait for a snapshot, in the transaction that ends it."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class WaitingInstances:
-    """Follows the steps of snapshots."""
+    """A follower of snapshot transitions."""
 
     def __init__(self, instances: Instances, quota: Quota) -> None:
         self._instances = instances
@@ -36,14 +35,14 @@ class WaitingInstances:
                 return
 
     async def start_waiting(self, tx: Tx, snapshot: Snapshot) -> int:
-        """Let every instance that waits for the snapshot start; how many there were."""
+        """Start every instance that waits for the snapshot, and return their number."""
         waiting = await _waiting(tx, snapshot)
         for instance in waiting:
             await self._start(tx, instance, snapshot)
         return len(waiting)
 
     async def _start(self, tx: Tx, instance: Instance, snapshot: Snapshot) -> None:
-        """Only now is it known how much memory it takes."""
+        """The memory it needs is known only now that the snapshot is ready."""
         needed = memory_gb(snapshot.size_bytes, instance.wrapper_type, at_least=instance.memory_gb)
         try:
             if needed > instance.memory_gb:
@@ -60,7 +59,7 @@ class WaitingInstances:
 
     async def _fail_waiting(self, tx: Tx, snapshot: Snapshot) -> None:
         why = f" {snapshot.error_message}" if snapshot.error_message else ""
-        message = f"Snapshot {snapshot.snapshot_id} {_said(snapshot.status)}.{why}"
+        message = f"Snapshot {snapshot.snapshot_id} {_outcome(snapshot.status)}.{why}"
         failure = Failure(
             code=ErrorCode.SNAPSHOT_FAILED, message=message, phase=snapshot.failed_step
         )
@@ -74,5 +73,5 @@ async def _waiting(tx: Tx, snapshot: Snapshot) -> list[Instance]:
     ]
 
 
-def _said(status: SnapshotStatus) -> str:
+def _outcome(status: SnapshotStatus) -> str:
     return "was cancelled" if status is SnapshotStatus.CANCELLED else "failed"

@@ -1,7 +1,6 @@
-"""What a source's catalogue says of the tables of one schema: their columns, their keys, and what
-refers to what.
+"""Reads the tables of one schema from a source's catalog: columns, keys and references.
 
-Declared keys come first. What is not declared is guessed from names: a table's key is its `id` or
+Declared keys come first. Missing ones are guessed from names: a table's key is its `id` or
 `customer_id`, and `orders.customer_id` refers to the one table whose key it can be.
 """
 
@@ -25,16 +24,15 @@ if TYPE_CHECKING:
     from penstock.sources.contract import Key, Source, Table
 
 MAX_TABLES = 200
-_USUAL = ("public", "main", "default", "dbo")
-_GENERIC = frozenset({"id", "key", "code", "name", "uuid", "no", "number"})
+_DEFAULT_SCHEMAS = ("public", "main", "default", "dbo")
+_GENERIC_NAMES = frozenset({"id", "key", "code", "name", "uuid", "no", "number"})
 _SHOWN = 20
 _QUALIFIED = {"duckdb": 3, "trino": 3, "bigquery": 3, "postgres": 2, "mysql": 2}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """Which tables; without names all that are no views, without a schema the only one, or the
-    usual one."""
+    """Which tables to read: by default all except views, of the only or the default schema."""
 
     catalog: str | None = None
     schema: str | None = None
@@ -43,8 +41,7 @@ class Scope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
-    """Columns that hold another table's; `declared` where the source itself sees to it that the row
-    is there."""
+    """A reference to another table; `declared` if the source enforces it as a foreign key."""
 
     columns: tuple[str, ...]
     table: str
@@ -63,36 +60,38 @@ class TableFacts:
 
 
 async def survey(source: Source, source_type: str, scope: Scope) -> list[TableFacts]:
-    tables = _chosen(await source.catalog.tables(), scope)
+    tables = _selected(await source.catalog.tables(), scope)
     keys = await source.catalog.keys(tables[0].catalog, tables[0].schema)
-    found = []
+    facts_list = []
     for table in tables:
         place = _place(table, source_type)
         query = exp.select("*").from_(place.copy()).sql(dialect=source.dialect)
         declared = [key for key in keys if key.table == table.name]
-        found.append(_facts(table, place, await source.schema(query), declared))
-    keyed = [facts if facts.key else replace(facts, key=_named_key(facts)) for facts in found]
-    return [replace(facts, links=(*facts.links, *_named_links(facts, keyed))) for facts in keyed]
+        facts_list.append(_facts(table, place, await source.schema(query), declared))
+    keyed = [
+        facts if facts.key else replace(facts, key=_guessed_key(facts)) for facts in facts_list
+    ]
+    return [replace(facts, links=(*facts.links, *_guessed_links(facts, keyed))) for facts in keyed]
 
 
-def _chosen(tables: Sequence[Table], scope: Scope) -> list[Table]:
+def _selected(tables: Sequence[Table], scope: Scope) -> list[Table]:
     place = _schema(tables, scope)
     here = [table for table in tables if (table.catalog, table.schema) == place]
     if scope.tables is None:
         here = [table for table in here if "view" not in table.kind]
     else:
-        here = [_named(here, name) for name in dict.fromkeys(scope.tables)]
+        here = [_by_name(here, name) for name in dict.fromkeys(scope.tables)]
     if not here:
-        raise NotFound(f"There is no table in {'.'.join(place)}.")
+        raise NotFound(f"There are no tables in {'.'.join(place)}.")
     if len(here) > MAX_TABLES:
         raise InvalidInput(
-            f"{'.'.join(place)} has {len(here)} tables; at most {MAX_TABLES} are taken.",
-            hint="Name some: tables.",
+            f"{'.'.join(place)} has {len(here)} tables; the maximum is {MAX_TABLES}.",
+            hint="Name the tables to use: tables.",
         )
     return here
 
 
-def _named(tables: Sequence[Table], name: str) -> Table:
+def _by_name(tables: Sequence[Table], name: str) -> Table:
     alike = [table for table in tables if table.name == name] or [
         t for t in tables if t.name.lower() == name.lower()
     ]
@@ -102,27 +101,27 @@ def _named(tables: Sequence[Table], name: str) -> Table:
 
 
 def _schema(tables: Iterable[Table], scope: Scope) -> tuple[str, str]:
-    found = dict.fromkeys((table.catalog, table.schema) for table in tables)
-    fitting = [
+    schemas = dict.fromkeys((table.catalog, table.schema) for table in tables)
+    matching = [
         (catalog, schema)
-        for catalog, schema in found
+        for catalog, schema in schemas
         if scope.catalog in (None, catalog) and scope.schema in (None, schema)
     ]
-    usual = [place for place in fitting if place[1] in _USUAL]
-    match fitting, usual:
+    defaults = [place for place in matching if place[1] in _DEFAULT_SCHEMAS]
+    match matching, defaults:
         case ([only], _) | (_, [only]):
             return only
         case [], _:
             raise NotFound("There is no such schema in this source, or it has no tables.")
     raise InvalidInput(
-        f"There are {len(fitting)} schemas to choose from.",
-        hint="Name one: schema, and catalog where there are several.",
-        schemas=[".".join(place) for place in fitting[:_SHOWN]],
+        f"There are {len(matching)} schemas to choose from.",
+        hint="Name one: schema, and catalog if there are several.",
+        schemas=[".".join(place) for place in matching[:_SHOWN]],
     )
 
 
 def _place(table: Table, source_type: str) -> exp.Table:
-    """Its name, as far as its kind of source wants it qualified."""
+    """The table's name, qualified as the source type requires."""
     parts = (table.name, table.schema, table.catalog)[: _QUALIFIED.get(source_type, 1)]
     names = dict(
         zip(
@@ -151,41 +150,48 @@ def _facts(table: Table, place: exp.Table, columns: pa.Schema, keys: Sequence[Ke
     )
 
 
-def _named_key(facts: TableFacts) -> tuple[str, ...]:
+def _guessed_key(facts: TableFacts) -> tuple[str, ...]:
     one = singular(facts.name).lower()
-    usual = ("id", f"{one}_id", f"{facts.name.lower()}_id", f"{one}id", "uuid", f"{one}_key")
+    defaults = ("id", f"{one}_id", f"{facts.name.lower()}_id", f"{one}id", "uuid", f"{one}_key")
     names = {name.lower(): name for name in facts.columns.names}
-    found = next((names[name] for name in usual if name in names), None)
-    return () if found is None else (found,)
+    column = next((names[name] for name in defaults if name in names), None)
+    return () if column is None else (column,)
 
 
-def _named_links(facts: TableFacts, tables: Sequence[TableFacts]) -> Iterator[Link]:
-    """References that nobody declared: one column, one table that it can mean."""
-    known = {column for link in facts.links for column in link.columns} | (
+def _guessed_links(facts: TableFacts, tables: Sequence[TableFacts]) -> Iterator[Link]:
+    """Undeclared references: a column whose name fits the key of exactly one table."""
+    declared = {column for link in facts.links for column in link.columns} | (
         {facts.key[0]} if len(facts.key) == 1 else set()
     )
     times = Counter(other.key[0].lower() for other in tables if len(other.key) == 1)
     for column in facts.columns.names:
-        if column in known:
+        if column in declared:
             continue
-        meant = [
-            other for other in tables if len(other.key) == 1 and _means(facts, column, other, times)
+        candidates = [
+            other
+            for other in tables
+            if len(other.key) == 1 and _may_refer(facts, column, other, times)
         ]
-        if len(meant) == 1:
+        if len(candidates) == 1:
             yield Link(
-                columns=(column,), table=meant[0].name, referenced=meant[0].key, declared=False
+                columns=(column,),
+                table=candidates[0].name,
+                referenced=candidates[0].key,
+                declared=False,
             )
 
 
-def _means(facts: TableFacts, column: str, other: TableFacts, times: Counter[str]) -> bool:
+def _may_refer(facts: TableFacts, column: str, other: TableFacts, times: Counter[str]) -> bool:
     key, name = other.key[0].lower(), column.lower()
     one, many = singular(other.name).lower(), other.name.lower()
-    written = {f"{one}_{key}", f"{many}_{key}", f"{one}{key}", f"{one}_id"}
-    same_word = name == key and key not in _GENERIC and times[key] == 1 and other.name != facts.name
-    return (same_word or name in written) and _alike(
+    spellings = {f"{one}_{key}", f"{many}_{key}", f"{one}{key}", f"{one}_id"}
+    same_word = (
+        name == key and key not in _GENERIC_NAMES and times[key] == 1 and other.name != facts.name
+    )
+    return (same_word or name in spellings) and _comparable(
         facts.columns.field(column).type, other.columns.field(other.key[0]).type
     )
 
 
-def _alike(one: pa.DataType, other: pa.DataType) -> bool:
+def _comparable(one: pa.DataType, other: pa.DataType) -> bool:
     return bool(one == other or (types.is_integer(one) and types.is_integer(other)))

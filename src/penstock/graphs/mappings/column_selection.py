@@ -1,5 +1,4 @@
-"""How a column of a source is carried into a graph: as what it is, or cast to a type that a graph
-has."""
+"""SQL expressions for the columns of a proposed mapping: as they are, or cast to a graph type."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
     from penstock.graphs.mappings.catalog import TableFacts
 
-_AS_IT_IS = (
+_NATIVE_TYPES = (
     "BOOL",
     "INT8",
     "INT16",
@@ -32,21 +31,21 @@ _AS_IT_IS = (
     "UUID",
     "BLOB",
 )
-"""The narrowest first."""
-_IN_SQL = {"INT64": "BIGINT", "STRING": "VARCHAR", "DOUBLE": "DOUBLE"}
-_MOST_DIGITS = 18
-_BETWEEN = "|"
+"""Narrowest first."""
+_SQL_TYPES = {"INT64": "BIGINT", "STRING": "VARCHAR", "DOUBLE": "DOUBLE"}
+_MAX_DIGITS = 18
+_SEPARATOR = "|"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Carried:
+class PropertySelection:
     type: str
     expression: exp.Expr
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeySelection:
-    """A table's key as one value: its column, or its columns joined into a text."""
+    """A table's key as one value: its column, or its columns concatenated to a string."""
 
     name: str
     type: str
@@ -55,21 +54,21 @@ class KeySelection:
 
     @property
     def plain(self) -> tuple[str, ...]:
-        """What need not be a property besides."""
+        """Columns that need no property, because the key is the column itself."""
         return self.columns if len(self.columns) == 1 else ()
 
     def over(
         self, table: str, names: Mapping[str, str] | None = None, schema: pa.Schema | None = None
     ) -> exp.Expr:
-        """The key out of its own columns, or out of those that another table has in their place."""
-        mine, found = names or {}, schema or self.schema
+        """The key from its own columns, or from the columns of another table that refer to them."""
+        mine, columns_schema = names or {}, schema or self.schema
         columns = [mine.get(column, column) for column in self.columns]
         if len(columns) == 1:
-            return _as_type(found.field(columns[0]), self.type, table)
+            return _as_type(columns_schema.field(columns[0]), self.type, table)
         texts = [_cast(exp.column(name, table=table, quoted=True), "STRING") for name in columns]
         pieces: list[exp.Expr] = [texts[0]]
         for text in texts[1:]:
-            pieces += [exp.Literal.string(_BETWEEN), text]
+            pieces += [exp.Literal.string(_SEPARATOR), text]
         return exp.func("CONCAT", *pieces)
 
 
@@ -83,32 +82,35 @@ def key_of(facts: TableFacts) -> KeySelection:
         )
     [name] = facts.key
     kind = facts.columns.field(name).type
-    fitting = next((each for each in ("INT64", "DATE", "STRING", "UUID") if fits(each, kind)), None)
+    fitting = next(
+        (type_name for type_name in ("INT64", "DATE", "STRING", "UUID") if fits(type_name, kind)),
+        None,
+    )
     assert fitting is None or fitting in KEY_TYPES
     return KeySelection(
         name=name, type=fitting or _key_cast(kind), columns=facts.key, schema=facts.columns
     )
 
 
-def property_of(column: pa.Field, table: str) -> Carried | None:
-    """None for what has parts: which of them are wanted, nobody can guess."""
+def property_of(column: pa.Field, table: str) -> PropertySelection | None:
+    """None for nested types: which of their fields to use cannot be guessed."""
     kind = column.type
     if types.is_nested(kind):
         return None
-    fitting = next((each for each in _AS_IT_IS if fits(each, kind)), None)
-    wanted = fitting or ("DOUBLE" if types.is_decimal(kind) else "STRING")
-    return Carried(type=wanted, expression=_as_type(column, wanted, table))
+    fitting = next((candidate for candidate in _NATIVE_TYPES if fits(candidate, kind)), None)
+    type_name = fitting or ("DOUBLE" if types.is_decimal(kind) else "STRING")
+    return PropertySelection(type=type_name, expression=_as_type(column, type_name, table))
 
 
-def _as_type(column: pa.Field, wanted: str, table: str) -> exp.Expr:
+def _as_type(column: pa.Field, type_name: str, table: str) -> exp.Expr:
     bare = exp.column(column.name, table=table, quoted=True)
-    return bare if fits(wanted, column.type) else _cast(bare, wanted)
+    return bare if fits(type_name, column.type) else _cast(bare, type_name)
 
 
-def _cast(expression: exp.Expr, wanted: str) -> exp.Expr:
-    return exp.cast(expression, _IN_SQL.get(wanted, wanted))
+def _cast(expression: exp.Expr, type_name: str) -> exp.Expr:
+    return exp.cast(expression, _SQL_TYPES.get(type_name, type_name))
 
 
 def _key_cast(kind: pa.DataType) -> str:
-    whole = types.is_decimal(kind) and kind.scale == 0 and kind.precision <= _MOST_DIGITS
+    whole = types.is_decimal(kind) and kind.scale == 0 and kind.precision <= _MAX_DIGITS
     return "INT64" if whole else "STRING"

@@ -1,8 +1,8 @@
-"""The columns that a definition declares against those that its query gives.
+"""Compares the columns that a definition declares with those that its query returns.
 
 Names and order must be equal. A type fits when every value of the query's type is a value of the
-declared one: what is narrower is widened, nothing is rounded, cut or parsed. Whatever differs is
-one problem, and all problems are reported at once, each with the column and what to write instead.
+declared one: narrower types are widened; nothing is rounded, truncated or parsed. All differences
+are reported at once, each with its column and a suggestion.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _is_uuid(kind: pa.DataType) -> bool:
     return _is_text(kind) or kind == pa.binary(16) or kind == pa.uuid()
 
 
-_KEPT: Mapping[str, Callable[[pa.DataType], bool]] = {
+_UNCHANGED: Mapping[str, Callable[[pa.DataType], bool]] = {
     "BLOB": _is_bytes,
     "LIST": _is_list,
     "MAP": types.is_map,
@@ -75,8 +75,8 @@ _KEPT: Mapping[str, Callable[[pa.DataType], bool]] = {
     "TIMESTAMP": types.is_timestamp,
     "UUID": _is_uuid,
 }
-TYPES = tuple(sorted({*_WIDENED, *_KEPT}))
-_IN_SQL = {
+TYPES = tuple(sorted({*_WIDENED, *_UNCHANGED}))
+_SQL_TYPES = {
     "BLOB": "VARBINARY",
     "BOOL": "BOOLEAN",
     "DOUBLE": "DOUBLE PRECISION",
@@ -100,7 +100,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fit:
-    """The schema that the files will have; `exact` when the query gives just that."""
+    """The schema of the exported files; `exact` if the query returns it without casts."""
 
     schema: pa.Schema
     exact: bool
@@ -109,32 +109,32 @@ class Fit:
         return batch.cast(self.schema)
 
 
-def fit(entity: Entity, declared: Sequence[Column], found: pa.Schema) -> Fit:
-    """How the query's columns become the declared ones; raises `ColumnsDiffer`. Nothing declared
-    takes all."""
+def fit(entity: Entity, declared: Sequence[Column], actual: pa.Schema) -> Fit:
+    """How the query's columns become the declared ones; raises `ColumnsDiffer`. Without declared
+    columns, all are taken."""
     problems = [
-        *_twice(entity, found),
-        *_names(entity, [c.name for c in declared] or found.names, found.names),
+        *_duplicates(entity, actual),
+        *_name_problems(entity, [c.name for c in declared] or actual.names, actual.names),
     ]
     if not problems and declared:
-        problems = list(_types(entity, declared, found))
+        problems = list(_type_problems(entity, declared, actual))
     if problems:
         raise _differ(problems)
     fields = (
         [
             field.with_type(_target(column.type, field.type))
-            for column, field in zip(declared, found, strict=True)
+            for column, field in zip(declared, actual, strict=True)
         ]
         if declared
-        else list(found)
+        else list(actual)
     )
     schema = pa.schema(fields)
-    return Fit(schema=schema, exact=schema.types == found.types)
+    return Fit(schema=schema, exact=schema.types == actual.types)
 
 
-def fits(declared: str, found: pa.DataType) -> bool:
+def fits(declared: str, actual: pa.DataType) -> bool:
     """Whether every value of a query's column is one of the declared type."""
-    return not types.is_null(found) and _target(declared, found) is not None
+    return not types.is_null(actual) and _target(declared, actual) is not None
 
 
 def _differ(problems: Sequence[Problem]) -> ColumnsDiffer:
@@ -148,83 +148,96 @@ def _differ(problems: Sequence[Problem]) -> ColumnsDiffer:
     )
 
 
-def _twice(entity: Entity, found: pa.Schema) -> Iterator[Problem]:
-    for name, times in Counter(found.names).items():
+def _duplicates(entity: Entity, actual: pa.Schema) -> Iterator[Problem]:
+    for name, times in Counter(actual.names).items():
         if times > 1:
             yield Problem(
                 entity=str(entity),
                 column=name,
-                problem=f"The query gives {times} columns the name {name!r}.",
-                suggestion=f"Give each a name of its own: … AS {name}_2.",
+                problem=f"The query returns {times} columns named {name!r}.",
+                suggestion=f"Give each a unique name: … AS {name}_2.",
             )
 
 
-def _names(entity: Entity, declared: Sequence[str], found: Sequence[str]) -> Iterator[Problem]:
-    if sorted(declared) == sorted(found):
-        yield from _order(entity, declared, found)
+def _name_problems(
+    entity: Entity, declared: Sequence[str], actual: Sequence[str]
+) -> Iterator[Problem]:
+    if sorted(declared) == sorted(actual):
+        yield from _order_problems(entity, declared, actual)
         return
     for name in declared:
-        if name not in found:
+        if name not in actual:
             yield Problem(
                 entity=str(entity),
                 column=name,
-                problem=f"Column {name!r} is declared, but the query does not give it.",
-                suggestion=_nearest(name, [n for n in found if n not in declared]),
+                problem=f"Column {name!r} is declared, but the query does not return it.",
+                suggestion=_name_suggestion(name, [n for n in actual if n not in declared]),
             )
-    for name in dict.fromkeys(found):
+    for name in dict.fromkeys(actual):
         if name not in declared:
             yield Problem(
                 entity=str(entity),
                 column=name,
-                problem=f"The query gives a column {name!r}, which is not declared.",
-                suggestion="Take it out of the SELECT list, or declare it.",
+                problem=f"The query returns a column {name!r}, which is not declared.",
+                suggestion="Remove it from the SELECT list, or declare it.",
             )
 
 
-def _nearest(name: str, others: Sequence[str]) -> str:
-    alike = [n for n in others if n.lower() == name.lower()] or get_close_matches(name, others, n=1)
-    if alike:
-        return f"Is it {alike[0]!r}? Then write … AS {name}."
-    return "Add it to the SELECT list, or take it out of the definition."
+def _name_suggestion(name: str, others: Sequence[str]) -> str:
+    similar = [n for n in others if n.lower() == name.lower()] or get_close_matches(
+        name, others, n=1
+    )
+    if similar:
+        return f"Is it {similar[0]!r}? Then write … AS {name}."
+    return "Add it to the SELECT list, or remove it from the definition."
 
 
-def _order(entity: Entity, declared: Sequence[str], found: Sequence[str]) -> Iterator[Problem]:
-    for position, (want, have) in enumerate(zip(declared, found, strict=True), start=1):
+def _order_problems(
+    entity: Entity, declared: Sequence[str], actual: Sequence[str]
+) -> Iterator[Problem]:
+    for position, (want, have) in enumerate(zip(declared, actual, strict=True), start=1):
         if want != have:
             yield Problem(
                 entity=str(entity),
                 column=want,
-                problem=f"Column {position} is {have!r} in the query, but {want!r} is declared there.",
+                problem=f"Column {position} is {have!r} in the query, but declared as {want!r}.",
                 suggestion=f"Select the columns in the declared order: {', '.join(declared)}.",
             )
             return
 
 
-def _types(entity: Entity, declared: Sequence[Column], found: pa.Schema) -> Iterator[Problem]:
-    for column, field in zip(declared, found, strict=True):
+def _type_problems(
+    entity: Entity, declared: Sequence[Column], actual: pa.Schema
+) -> Iterator[Problem]:
+    for column, field in zip(declared, actual, strict=True):
         if column.type is not None and _target(column.type, field.type) is None:
             yield Problem(
                 entity=str(entity),
                 column=column.name,
-                problem=f"Column {column.name!r} is {field.type} at the source, which does not fit {column.type}.",
-                suggestion=_other(column.name, column.type, field.type),
+                problem=f"Column {column.name!r} is {field.type} at the source,"
+                f" which does not fit {column.type}.",
+                suggestion=_suggestion(column.name, column.type, field.type),
             )
 
 
-def _other(name: str, declared: str, found: pa.DataType) -> str:
-    written = _IN_SQL.get(declared, declared)
-    fitting = [each for each in TYPES if _target(each, found) is not None and found != pa.null()]
+def _suggestion(name: str, declared: str, actual: pa.DataType) -> str:
+    written = _SQL_TYPES.get(declared, declared)
+    fitting = [
+        type_name
+        for type_name in TYPES
+        if _target(type_name, actual) is not None and actual != pa.null()
+    ]
     declare = f", or declare it {' or '.join(fitting)}" if fitting else ""
     return f"Write CAST({name} AS {written}) AS {name}{declare}."
 
 
-def _target(declared: str | None, found: pa.DataType) -> pa.DataType | None:
-    """The type that keeps the query's values under the declared name; None when there is none."""
+def _target(declared: str | None, actual: pa.DataType) -> pa.DataType | None:
+    """The Arrow type that holds the query's values as the declared type; None if there is none."""
     if declared is None:
-        return found
-    if types.is_null(found):
+        return actual
+    if types.is_null(actual):
         return _NULLS.get(declared)
     if declared in _WIDENED:
         exact, narrower = _WIDENED[declared]
-        return exact if found == exact or found in narrower else None
-    return found if _KEPT[declared](found) else None
+        return exact if actual == exact or actual in narrower else None
+    return actual if _UNCHANGED[declared](actual) else None

@@ -1,4 +1,4 @@
-"""What a mapping says: one query for each node label and for each edge type between two labels."""
+"""Definitions of a mapping: one query per node label and per edge type between two labels."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class NodeDefinition:
 
     @property
     def columns(self) -> tuple[Property, ...]:
-        """What its query gives, in this order."""
+        """The columns that its query returns, in this order."""
         return (self.primary_key, *self.properties)
 
     @classmethod
@@ -44,8 +44,7 @@ class NodeDefinition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EdgeDefinition:
-    """`from_key` and `to_key` name the columns that hold the primary keys of the two ends, whose
-    types they have."""
+    """`from_key` and `to_key` name the columns with the primary keys of the two nodes."""
 
     type: str
     from_node: str
@@ -84,14 +83,12 @@ class Definitions:
         return len({edge.type for edge in self.edges})
 
     def queries(self) -> list[Query]:
-        """Each entity under the name that it has in a snapshot's manifest. Only for definitions
-        that keep the rules."""
+        """One query per entity, named as in the manifest; the definitions must be valid."""
         return [*self._node_queries(), *self._edge_queries()]
 
     def entity(self, edge: EdgeDefinition) -> Entity:
-        """An edge type between one pair of labels is called by its name alone, else the pair is
-        part of it."""
-        several = Counter(each.type for each in self.edges)[edge.type] > 1
+        """The entity of an edge; it names the pair of labels only if its type has several."""
+        several = Counter(other.type for other in self.edges)[edge.type] > 1
         pair = {"from_node": edge.from_node, "to_node": edge.to_node} if several else {}
         return Entity(job_type="edge", name=edge.type, **pair)
 
@@ -108,7 +105,7 @@ class Definitions:
             columns = (
                 Column(name=edge.from_key, type=keys[edge.from_node]),
                 Column(name=edge.to_key, type=keys[edge.to_node]),
-                *(Column(name=each.name, type=each.type) for each in edge.properties),
+                *(Column(name=column.name, type=column.type) for column in edge.properties),
             )
             yield Query(entity=self.entity(edge), sql=edge.sql, columns=columns)
 
@@ -116,12 +113,12 @@ class Definitions:
 def documents(
     definitions: Sequence[NodeDefinition | EdgeDefinition], *, sql: bool = True
 ) -> list[dict[str, Any]]:
-    """As they are stored and shown; graph servers are told them without their queries."""
-    found = [asdict(each) for each in definitions]
+    """Definitions as JSON; graph servers get them without their SQL."""
+    rows = [asdict(definition) for definition in definitions]
     return (
-        found
+        rows
         if sql
-        else [{name: value for name, value in each.items() if name != "sql"} for each in found]
+        else [{name: value for name, value in row.items() if name != "sql"} for row in rows]
     )
 
 
@@ -131,10 +128,10 @@ def dumped(definitions: Sequence[NodeDefinition | EdgeDefinition]) -> str:
 
 def loaded(nodes: str, edges: str) -> Definitions:
     return Definitions(
-        nodes=tuple(NodeDefinition.read(each) for each in orjson.loads(nodes)),
-        edges=tuple(EdgeDefinition.read(each) for each in orjson.loads(edges)),
+        nodes=tuple(NodeDefinition.read(document) for document in orjson.loads(nodes)),
+        edges=tuple(EdgeDefinition.read(document) for document in orjson.loads(edges)),
     )
 
 
-def _properties(found: Sequence[Mapping[str, str]]) -> tuple[Property, ...]:
-    return tuple(Property(name=each["name"], type=each["type"]) for each in found)
+def _properties(documents: Sequence[Mapping[str, str]]) -> tuple[Property, ...]:
+    return tuple(Property(name=document["name"], type=document["type"]) for document in documents)

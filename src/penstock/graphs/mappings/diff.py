@@ -1,4 +1,4 @@
-"""What changed between two versions of a mapping, entity by entity."""
+"""Diff of two versions of a mapping, per entity."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ChangeType: TypeAlias = Literal["added", "removed", "modified"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityChange:
-    """`name` is what identifies the entity: its label, or its type and the labels at its ends."""
+    """`name` identifies the entity: its label, or its type and the labels of its nodes."""
 
     name: Mapping[str, str]
     change_type: ChangeType
@@ -37,21 +37,22 @@ class MappingDiff:
     edges: tuple[EntityChange, ...]
 
     def summary(self) -> dict[str, int]:
-        found = Counter(
-            f"{kind}_{each.change_type}"
+        counts = Counter(
+            f"{kind}_{change.change_type}"
             for kind, changes in (("nodes", self.nodes), ("edges", self.edges))
-            for each in changes
+            for change in changes
         )
         kinds = ("added", "removed", "modified")
         return {
-            name: found[name] for name in (f"{e}_{k}" for e in ("nodes", "edges") for k in kinds)
+            name: counts[name] for name in (f"{e}_{k}" for e in ("nodes", "edges") for k in kinds)
         }
 
 
 def diff(before: MappingVersion, after: MappingVersion) -> MappingDiff:
     if before.version == after.version:
         raise SameVersion(
-            f"Version {before.version} differs in nothing from itself.", hint="Name two versions."
+            f"Version {before.version} cannot be compared with itself.",
+            hint="Name two different versions.",
         )
     return MappingDiff(
         mapping_id=before.mapping_id,
@@ -75,7 +76,7 @@ def _changes(
     after: Mapping[object, NodeDefinition | EdgeDefinition],
     name: tuple[str, ...],
 ) -> Iterator[EntityChange]:
-    """Those that are there still or are gone, in their old order; then those that are new."""
+    """Modified and removed entities in their old order, then added ones."""
     for key in dict.fromkeys((*before, *after)):
         old, new = before.get(key), after.get(key)
         if old != new:
@@ -87,13 +88,15 @@ def _changes(
 def _change(
     old: dict[str, Any] | None, new: dict[str, Any] | None, name: tuple[str, ...]
 ) -> EntityChange:
-    known = new or old or {}
+    entity = new or old or {}
     both = old is not None and new is not None
     return EntityChange(
-        name={each: known[each] for each in name},
+        name={field: entity[field] for field in name},
         change_type="modified" if both else "removed" if new is None else "added",
         fields_changed=tuple(
-            each for each in known if old is not None and new is not None and old[each] != new[each]
+            field
+            for field in entity
+            if old is not None and new is not None and old[field] != new[field]
         ),
         before=old,
         after=new,

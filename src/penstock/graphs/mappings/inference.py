@@ -1,5 +1,4 @@
-"""A mapping proposed from a schema. Its queries are checked before it is shown, and what fails is
-left out."""
+"""Infers a mapping from a schema; entities whose queries fail the check are left out."""
 
 from __future__ import annotations
 
@@ -51,7 +50,9 @@ class Inference:
         )
         return Inferred(
             source=source,
-            definitions=_without(proposal.definitions, {each.entity for each in verdict.problems}),
+            definitions=_without(
+                proposal.definitions, {problem.entity for problem in verdict.problems}
+            ),
             notes=(*proposal.notes, *verdict.problems, *verdict.warnings),
         )
 

@@ -1,4 +1,4 @@
-"""A mapping, and its versions."""
+"""Mappings and their versions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SortKey: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MappingRecord:
-    """A mapping without what its versions say."""
+    """A mapping without the definitions of its versions."""
 
     mapping_id: int
     owner_username: str
@@ -45,7 +45,7 @@ class MappingRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MappingVersion:
-    """For ever as it is."""
+    """Immutable once written."""
 
     mapping_id: int
     version: int

@@ -1,9 +1,9 @@
-"""A mapping proposed from what is known of a schema's tables; it runs as it is.
+"""Proposes a mapping for the tables of a schema; it runs without changes.
 
-A table with a key is a node. A table that does nothing but tie two others together (its key is the
-two references, or it has no key) is an edge between them, with what else it holds as properties.
-Every other reference is an edge from its table to the other one. References that were only guessed
-are joined, so that no edge leads nowhere.
+A table with a key becomes a node. A join table (its key is two references, or it has two references
+and no key) becomes an edge between them, with its other columns as properties. Every other
+reference becomes an edge from its table to the referenced one. Guessed references are joined, so
+that no edge has a missing node.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ class _Draft:
         self._tables = {facts.name: facts for facts in tables}
         self._dialect = dialect
         self._notes: list[Problem] = []
-        self._ties = {facts.name for facts in tables if self._is_tie(facts)}
-        given = naming.Given()
-        keyed = [facts for facts in tables if facts.key and facts.name not in self._ties]
+        self._join_tables = {facts.name for facts in tables if self._is_join_table(facts)}
+        names = naming.UniqueNames()
+        keyed = [facts for facts in tables if facts.key and facts.name not in self._join_tables]
         self._labels = {
-            facts.name: given.give(naming.label(facts.name)) for facts in keyed[:MAX_NODES]
+            facts.name: names.add(naming.label(facts.name)) for facts in keyed[:MAX_NODES]
         }
         self._keys = {name: key_of(self._tables[name]) for name in self._labels}
 
@@ -60,18 +60,18 @@ class _Draft:
         nodes = tuple(self._node(self._tables[name]) for name in self._labels)
         edges = tuple(self._edges())[:MAX_EDGES]
         for facts in self._tables.values():
-            if facts.name not in self._labels and facts.name not in self._ties:
+            if facts.name not in self._labels and facts.name not in self._join_tables:
                 self._note(
                     facts,
                     "",
                     "It has no key, so it was left out.",
-                    "Declare a primary key, or write its query.",
+                    "Declare a primary key, or write the query by hand.",
                 )
         return Proposal(definitions=Definitions(nodes=nodes, edges=edges), notes=tuple(self._notes))
 
-    def _is_tie(self, facts: TableFacts) -> bool:
-        """Whether it is nothing but an edge: two references, which are its key, to tables that have
-        one."""
+    def _is_join_table(self, facts: TableFacts) -> bool:
+        """Whether the table only joins two others: two references to keyed tables, which are its
+        key."""
         declared = [link for link in facts.links if link.declared]
         if len(declared) != 2 or any(
             self._refers_to(other, facts.name) for other in self._tables.values()
@@ -87,38 +87,36 @@ class _Draft:
 
     def _node(self, facts: TableFacts) -> NodeDefinition:
         if not facts.key_declared:
-            said = (
-                f"Its key {facts.key[0]!r} was chosen by its name; nothing says that it is unique."
-            )
+            problem = f"Its key {facts.key[0]!r} was guessed from its name; it may not be unique."
             self._note(
-                facts, facts.key[0], said, "Declare it as the primary key, or choose another."
+                facts, facts.key[0], problem, "Declare it as the primary key, or choose another."
             )
-        key, given = self._keys[facts.name], naming.Given()
-        key_name = given.give(naming.property_name(key.name))
+        key, names = self._keys[facts.name], naming.UniqueNames()
+        key_name = names.add(naming.property_name(key.name))
         selected: list[exp.Expr] = [exp.alias_(key.over(facts.place.name), key_name, quoted=True)]
-        kept = list(self._properties(facts, given, without=key.plain))
-        selected += [expression for _, expression in kept]
+        properties = list(self._properties(facts, names, without=key.plain))
+        selected += [expression for _, expression in properties]
         return NodeDefinition(
             label=self._labels[facts.name],
-            sql=self._written(
-                _filled(exp.select(*selected).from_(_as(facts)), facts, _doubtful(facts))
+            sql=self._sql(
+                _not_null(exp.select(*selected).from_(_as(facts)), facts, _guessed_key(facts))
             ),
             primary_key=Property(name=key_name, type=key.type),
-            properties=tuple(each for each, _ in kept),
+            properties=tuple(column for column, _ in properties),
         )
 
     def _properties(
-        self, facts: TableFacts, given: naming.Given, *, without: Sequence[str]
+        self, facts: TableFacts, names: naming.UniqueNames, *, without: Sequence[str]
     ) -> Iterator[tuple[Property, exp.Expr]]:
         columns = [field for field in facts.columns if field.name not in without]
         for field in columns[:MAX_PROPERTIES]:
-            carried = property_of(field, facts.place.name)
-            if carried is None:
+            selection = property_of(field, facts.place.name)
+            if selection is None:
                 self._note(
                     facts,
                     field.name,
                     f"A {field.type} was left out.",
-                    "Select from it what you need.",
+                    "Select the fields that you need.",
                 )
                 continue
             if types.is_decimal(field.type):
@@ -126,46 +124,50 @@ class _Draft:
                     facts,
                     field.name,
                     f"A {field.type} becomes DOUBLE, which rounds.",
-                    "Cast it to a text.",
+                    "Cast it to VARCHAR to keep all digits.",
                 )
-            name = given.give(naming.property_name(field.name))
+            name = names.add(naming.property_name(field.name))
             yield (
-                Property(name=name, type=carried.type),
-                exp.alias_(carried.expression, name, quoted=True),
+                Property(name=name, type=selection.type),
+                exp.alias_(selection.expression, name, quoted=True),
             )
         for field in columns[MAX_PROPERTIES:]:
-            said = f"Only {MAX_PROPERTIES} properties fit, so it was left out."
-            self._note(facts, field.name, said, "Choose which ones you need.")
+            problem = f"Only {MAX_PROPERTIES} properties are allowed, so it was left out."
+            self._note(facts, field.name, problem, "Choose the properties that you need.")
 
     def _edges(self) -> Iterator[EdgeDefinition]:
         taken: set[tuple[str, str, str]] = set()
         for facts in self._tables.values():
-            for edge in self._tie(facts) if facts.name in self._ties else self._references(facts):
+            for edge in (
+                self._join_table_edge(facts)
+                if facts.name in self._join_tables
+                else self._references(facts)
+            ):
                 number, unique = 1, edge
                 while unique.key in taken:
                     number, unique = number + 1, _renamed(edge, number + 1)
                 taken.add(unique.key)
                 yield unique
 
-    def _tie(self, facts: TableFacts) -> Iterator[EdgeDefinition]:
+    def _join_table_edge(self, facts: TableFacts) -> Iterator[EdgeDefinition]:
         one, other = (link for link in facts.links if link.declared)
         if one.table not in self._labels or other.table not in self._labels:
             return
         query = exp.select().from_(_as(facts))
-        given = naming.Given(FROM, TO)
+        names = naming.UniqueNames(FROM, TO)
         columns = (*one.columns, *other.columns)
-        kept = list(self._properties(facts, given, without=columns))
+        properties = list(self._properties(facts, names, without=columns))
         for name, link in ((FROM, one), (TO, other)):
-            query, key = self._end(query, facts, link, name)
+            query, key = self._referenced_key(query, facts, link, name)
             query = query.select(exp.alias_(key, name, quoted=True))
         yield EdgeDefinition(
             type=naming.edge_type(facts.name),
             from_node=self._labels[one.table],
             to_node=self._labels[other.table],
-            sql=self._written(_filled(query.select(*(e for _, e in kept)), facts, columns)),
+            sql=self._sql(_not_null(query.select(*(e for _, e in properties)), facts, columns)),
             from_key=FROM,
             to_key=TO,
-            properties=tuple(each for each, _ in kept),
+            properties=tuple(column for column, _ in properties),
         )
 
     def _references(self, facts: TableFacts) -> Iterator[EdgeDefinition]:
@@ -176,25 +178,25 @@ class _Draft:
                 self._note(
                     facts,
                     link.columns[0],
-                    f"It refers to {link.table}, which is no node here.",
-                    "Add it.",
+                    f"It refers to {link.table}, which is not a node here.",
+                    "Add that table.",
                 )
                 continue
             if not link.declared:
-                said = f"It was taken for a reference to {link.table} by its name."
+                problem = f"It was taken for a reference to {link.table} because of its name."
                 self._note(
-                    facts, link.columns[0], said, "Declare a foreign key, or take the edge out."
+                    facts, link.columns[0], problem, "Declare a foreign key, or remove the edge."
                 )
             key = self._keys[facts.name].over(facts.place.name)
             query = exp.select(exp.alias_(key, FROM, quoted=True)).from_(_as(facts))
-            query, end = self._end(query, facts, link, TO)
-            filled = (*_doubtful(facts), *link.columns)
+            query, end = self._referenced_key(query, facts, link, TO)
+            filled = (*_guessed_key(facts), *link.columns)
             yield EdgeDefinition(
                 type=naming.edge_type(f"HAS_{self._role(link)}"),
                 from_node=self._labels[facts.name],
                 to_node=self._labels[link.table],
-                sql=self._written(
-                    _filled(query.select(exp.alias_(end, TO, quoted=True)), facts, filled)
+                sql=self._sql(
+                    _not_null(query.select(exp.alias_(end, TO, quoted=True)), facts, filled)
                 ),
                 from_key=FROM,
                 to_key=TO,
@@ -205,11 +207,11 @@ class _Draft:
             naming.role(link.columns[0]) if len(link.columns) == 1 else naming.singular(link.table)
         )
 
-    def _end(
+    def _referenced_key(
         self, query: exp.Select, facts: TableFacts, link: Link, name: str
     ) -> tuple[exp.Select, exp.Expr]:
-        """The key of the row that is referred to: out of the reference itself where it holds it,
-        else by a join."""
+        """The key of the referenced row: from the reference itself if it holds the key, else by a
+        join."""
         other, key = self._tables[link.table], self._keys[link.table]
         if link.declared and sorted(link.referenced) == sorted(other.key):
             mine = dict(zip(link.referenced, link.columns, strict=True))
@@ -221,7 +223,7 @@ class _Draft:
         )
         return query.join(_as(other, alias), on=on), key.over(alias)
 
-    def _written(self, query: exp.Select) -> str:
+    def _sql(self, query: exp.Select) -> str:
         return query.sql(dialect=self._dialect)
 
     def _note(self, facts: TableFacts, column: str, problem: str, suggestion: str) -> None:
@@ -240,15 +242,15 @@ def _column(table: str, name: str) -> exp.Column:
     return exp.column(name, table=table, quoted=True)
 
 
-def _filled(query: exp.Select, facts: TableFacts, columns: Sequence[str]) -> exp.Select:
-    """Without rows that refer to nothing."""
+def _not_null(query: exp.Select, facts: TableFacts, columns: Sequence[str]) -> exp.Select:
+    """Exclude rows in which one of the columns is null."""
     return query.where(
         *(_column(facts.place.name, name).is_(exp.null()).not_() for name in columns)
     )
 
 
-def _doubtful(facts: TableFacts) -> tuple[str, ...]:
-    """A key that was only guessed may be empty somewhere."""
+def _guessed_key(facts: TableFacts) -> tuple[str, ...]:
+    """A guessed key may contain nulls."""
     return () if facts.key_declared else facts.key
 
 

@@ -1,9 +1,9 @@
-"""A mapping's queries, checked when they are written and not when they are exported.
+"""Checks the queries of a mapping when it is written, so that errors do not wait for the export.
 
-Two looks. The guard reads each query in the dialect of its source and refuses whatever is not one
-SELECT. Then the source itself is asked which columns the query gives, and these are held against
-the definition, just as the export will do it. A source that does not answer fails nobody: it is
-said as a warning, and the export will look again.
+There are two checks. The SQL guard parses each query in the dialect of its source and refuses
+everything except a single SELECT. Then the source is asked for the columns of the query, which are
+compared with the definition as the export will do it. A source that does not answer only causes a
+warning; the export checks again.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from penstock.sources.contract import Source
     from penstock.sources.repository import DataSource, DataSources
 
-AT_ONCE = 4
+MAX_CONCURRENT = 4
 _SQL = "sql"
 log = logging.get(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """Problems refuse a mapping; warnings do not."""
+    """A mapping with problems is refused; warnings are only reported."""
 
     problems: tuple[Problem, ...] = ()
     warnings: tuple[Problem, ...] = ()
@@ -55,17 +55,17 @@ class QueryCheck:
     async def judge(
         self, definitions: Definitions, source: DataSource, *, by: str, role: str | None = None
     ) -> Verdict:
-        """The rules first: queries of definitions that break them are not looked at."""
+        """Check the rules first; queries are checked only if the definitions are valid."""
         if problems := tuple(broken(definitions)):
             return Verdict(problems=problems)
         queries = definitions.queries()
-        verdict, allowed = await self._guarded(queries, DRIVERS[source.type].dialect)
-        return verdict + await self._asked(queries, allowed, source, by, role)
+        verdict, allowed = await self._check_sql(queries, DRIVERS[source.type].dialect)
+        return verdict + await self._check_columns(queries, allowed, source, by, role)
 
-    async def _guarded(
+    async def _check_sql(
         self, queries: Sequence[Query], dialect: str
     ) -> tuple[Verdict, Mapping[Entity, str]]:
-        """What the guard refuses, and what it lets through as it may run."""
+        """What the guard refuses, and the queries that it allows, as they may run."""
         problems: list[Problem] = []
         allowed: dict[Entity, str] = {}
         verdicts = await self._checker.check([query.sql for query in queries], dialect)
@@ -76,7 +76,7 @@ class QueryCheck:
                 problems.append(_refused(query.entity, verdict))
         return Verdict(problems=tuple(problems)), allowed
 
-    async def _asked(
+    async def _check_columns(
         self,
         queries: Sequence[Query],
         allowed: Mapping[Entity, str],
@@ -84,55 +84,61 @@ class QueryCheck:
         by: str,
         role: str | None,
     ) -> Verdict:
-        sought = [query for query in queries if query.entity in allowed]
+        allowed_queries = [query for query in queries if query.entity in allowed]
         try:
             return await self._sources.ask(
                 source.data_source_id,
-                lambda opened: _described(opened, sought, allowed),
+                lambda opened: _compare_all(opened, allowed_queries, allowed),
                 by=by,
                 role=role,
             )
         except RateLimited:
             raise
         except PenstockError as e:
-            return Verdict(warnings=(_silent(f"Data source {source.name}", e),))
-        except Exception as e:  # a driver that stumbles is no reason to refuse a mapping
+            return Verdict(warnings=(_not_checked(f"Data source {source.name}", e),))
+        except Exception as e:  # a driver error must not prevent saving a mapping
             log.exception("source_not_asked", data_source=source.name)
             return Verdict(
-                warnings=(_silent(f"Data source {source.name}", SourceError(type(e).__name__)),)
+                warnings=(
+                    _not_checked(f"Data source {source.name}", SourceError(type(e).__name__)),
+                )
             )
 
 
-async def _described(
+async def _compare_all(
     source: Source, queries: Sequence[Query], allowed: Mapping[Entity, str]
 ) -> Verdict:
-    """A few at a time; once the source is found gone, the rest are not asked."""
-    turns = asyncio.Semaphore(AT_ONCE)
-    away: list[Problem] = []
+    """A few at a time; once the source is unreachable, the rest are skipped."""
+    slots = asyncio.Semaphore(MAX_CONCURRENT)
+    unreachable: list[Problem] = []
 
     async def one(query: Query) -> Verdict:
-        async with turns:
+        async with slots:
             try:
-                return Verdict() if away else await _compared(source, query, allowed[query.entity])
+                return (
+                    Verdict()
+                    if unreachable
+                    else await _compare(source, query, allowed[query.entity])
+                )
             except SourceUnavailable as e:
-                away.append(_silent(str(query.entity), e))
+                unreachable.append(_not_checked(str(query.entity), e))
                 return Verdict()
 
-    found = await asyncio.gather(*(one(query) for query in queries))
-    return sum(found, Verdict(warnings=tuple(away[:1])))
+    verdicts = await asyncio.gather(*(one(query) for query in queries))
+    return sum(verdicts, Verdict(warnings=tuple(unreachable[:1])))
 
 
-async def _compared(source: Source, query: Query, sql: str) -> Verdict:
+async def _compare(source: Source, query: Query, sql: str) -> Verdict:
     try:
         fit(query.entity, query.columns, await source.schema(sql))
     except ColumnsDiffer as e:
-        return Verdict(problems=tuple(Problem(**each) for each in e.details["problems"]))
+        return Verdict(problems=tuple(Problem(**problem) for problem in e.details["problems"]))
     except SourceQueryError as e:
         return Verdict(problems=(_refused(query.entity, e),))
     except SourceUnavailable:
         raise
     except PenstockError as e:
-        return Verdict(warnings=(_silent(str(query.entity), e),))
+        return Verdict(warnings=(_not_checked(str(query.entity), e),))
     return Verdict()
 
 
@@ -146,10 +152,10 @@ def _refused(entity: Entity, error: PenstockError) -> Problem:
     )
 
 
-def _silent(entity: str, error: PenstockError) -> Problem:
+def _not_checked(entity: str, error: PenstockError) -> Problem:
     return Problem(
         entity=entity,
         column=_SQL,
-        problem=f"The source could not be asked: {error.message}",
+        problem=f"The source could not be queried: {error.message}",
         suggestion=error.hint or "Validate the mapping again when the source answers.",
     )

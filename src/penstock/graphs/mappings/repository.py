@@ -1,8 +1,7 @@
-"""Mappings in PostgreSQL: their rows, and their versions, which are only ever added.
+"""Mappings in PostgreSQL: rows, and versions, which are append-only.
 
-Whoever changes a mapping has read it before, and says so: a change holds only while the mapping is
-still the one that was read, else nothing is written and the caller begins anew (`Moved`). So no
-update is lost, whoever forgets to ask.
+Updates use optimistic concurrency: the caller passes the record that it read. If the mapping has
+changed since, nothing is written and `MappingChanged` is raised, so no update is lost.
 """
 
 from __future__ import annotations
@@ -27,19 +26,17 @@ if TYPE_CHECKING:
     from penstock.kit.db import Db, Tx
 
 MAX_CHANGE = 1000
-TOLD = 20
+MAX_LISTED = 20
 log = logging.get(__name__)
 
 
-class Moved(Conflict):
-    """Somebody else changed it in between; nothing was written."""
+class MappingChanged(Conflict):
+    """The mapping was modified concurrently; nothing was written."""
 
 
 class Mappings:
     def __init__(self, db: Db) -> None:
         self._db = db
-
-    # writing
 
     async def add(
         self,
@@ -54,7 +51,7 @@ class Mappings:
         change_description: str | None = None,
         tx: Tx | None = None,
     ) -> MappingRecord:
-        """A mapping and its version 1. That the definitions keep the rules is the caller's to know."""
+        """Add a mapping with its version 1; the caller has validated the definitions."""
         check_naming(name, description)
         async with self._db.transaction(tx) as inner:
             mapping_id: int = await inner.value(
@@ -80,13 +77,13 @@ class Mappings:
         actor: str,
         tx: Tx | None = None,
     ) -> MappingRecord:
-        """`now` is what `read` becomes; with definitions, a version is appended. Raises `Moved` if
-        `read` is not it."""
+        """Replace `read` by `now`; with definitions, a version is appended. Raises MappingChanged
+        if the mapping is no longer `read`."""
         check_naming(now.name, now.description)
         check_change(change_description)
         version = read.current_version + (definitions is not None)
         async with self._db.transaction(tx) as inner:
-            await self._hold(inner, read)
+            await self._lock_unchanged(inner, read)
             if definitions is not None:
                 await _append(
                     inner, read.mapping_id, version, definitions, change_description, actor
@@ -105,10 +102,10 @@ class Mappings:
     async def live(
         self, mapping_id: int, change: LifetimeChange, *, tx: Tx | None = None
     ) -> MappingRecord:
-        """How long it lives from now on."""
+        """Change the lifetime; a ttl counts from now."""
         async with self._db.transaction(tx) as inner:
             await inner.changed(
-                SQL.mapping_lifecycle, mapping_id=_known(mapping_id), **change.values()
+                SQL.mapping_lifecycle, mapping_id=_checked_id(mapping_id), **change.values()
             )
             return await self.get(mapping_id, tx=inner)
 
@@ -116,13 +113,13 @@ class Mappings:
         await tx.changed(SQL.mapping_used, mapping_id=mapping_id)
 
     async def drop(self, mapping_id: int, *, actor: str, tx: Tx | None = None) -> None:
-        """Refused while there is any snapshot of it."""
+        """Delete a mapping; DependencyExists while it has snapshots."""
         async with self._db.transaction(tx) as inner:
             needed = await inner.fetch(
-                SQL.mapping_dependants, mapping_id=_known(mapping_id), limit=TOLD
+                SQL.mapping_dependants, mapping_id=_checked_id(mapping_id), limit=MAX_LISTED
             )
             if needed:
-                raise _depended(
+                raise _in_use(
                     mapping_id, needed[0]["total"], [row["snapshot_id"] for row in needed]
                 )
             try:
@@ -130,14 +127,12 @@ class Mappings:
                     if not await inner.changed(SQL.mapping_drop, mapping_id=mapping_id):
                         raise missing(mapping_id)
             except asyncpg.ForeignKeyViolationError:
-                raise _depended(mapping_id, 1, []) from None
+                raise _in_use(mapping_id, 1, []) from None
             _note(inner, "mapping_dropped", mapping_id, actor, None)
-
-    # looking
 
     async def get(self, mapping_id: int, *, tx: Tx | None = None) -> MappingRecord:
         fetch = self._db.row if tx is None else tx.row
-        row = await fetch(SQL.mapping_get, mapping_id=_known(mapping_id))
+        row = await fetch(SQL.mapping_get, mapping_id=_checked_id(mapping_id))
         if row is None:
             raise missing(mapping_id)
         return MappingRecord(**dict(row))
@@ -148,7 +143,9 @@ class Mappings:
         """One version; without a number, the current one."""
         fetch = self._db.row if tx is None else tx.row
         sought = None if version is None else version if 0 < version < 2**31 else 0
-        row = await fetch(SQL.mapping_version_get, mapping_id=_known(mapping_id), version=sought)
+        row = await fetch(
+            SQL.mapping_version_get, mapping_id=_checked_id(mapping_id), version=sought
+        )
         if row is None:
             await self.get(mapping_id, tx=tx)
             raise NotFound(f"Mapping {mapping_id} has no version {version}.")
@@ -159,7 +156,7 @@ class Mappings:
     ) -> list[VersionSummary]:
         listing = SQL.mapping_versions.ascending() if ascending else SQL.mapping_versions
         rows = await self._db.fetch(
-            listing, mapping_id=_known(mapping_id), offset=offset, limit=limit
+            listing, mapping_id=_checked_id(mapping_id), offset=offset, limit=limit
         )
         return [VersionSummary(**dict(row)) for row in rows]
 
@@ -179,25 +176,25 @@ class Mappings:
         return [MappingRecord(**dict(row)) for row in rows], total
 
     async def refuse_on_source(self, data_source_id: int) -> None:
-        """Raises while there are mappings on the source."""
+        """Raise DependencyExists while mappings use the source."""
         rows = await self._db.fetch(
-            SQL.mapping_on_source, data_source_id=data_source_id, limit=TOLD
+            SQL.mapping_on_source, data_source_id=data_source_id, limit=MAX_LISTED
         )
         if rows:
             raise DependencyExists(
-                f"{rows[0]['total']} mappings are on data source {data_source_id}.",
-                hint="Give them another source, or delete them.",
+                f"{rows[0]['total']} mappings use data source {data_source_id}.",
+                hint="Move them to another source, or delete them.",
                 mapping_count=rows[0]["total"],
                 mappings=[row["mapping_id"] for row in rows],
             )
 
-    async def _hold(self, tx: Tx, read: MappingRecord) -> None:
+    async def _lock_unchanged(self, tx: Tx, read: MappingRecord) -> None:
         row = await tx.row(SQL.mapping_lock, mapping_id=read.mapping_id)
         if row is None:
             raise missing(read.mapping_id)
         if row["revision"] != read.revision:
-            raise Moved(
-                f"Mapping {read.mapping_id} was changed at this very moment.", hint="Try again."
+            raise MappingChanged(
+                f"Mapping {read.mapping_id} was modified concurrently.", hint="Try again."
             )
 
 
@@ -237,7 +234,7 @@ def _note(tx: Tx, event: str, mapping_id: int, actor: str, version: int | None) 
     tx.after_commit(lambda: log.info(event, mapping_id=mapping_id, actor=actor, version=version))
 
 
-def _known(mapping_id: int) -> int:
+def _checked_id(mapping_id: int) -> int:
     if not 0 < mapping_id <= MAX_ID:
         raise missing(mapping_id)
     return mapping_id
@@ -247,7 +244,7 @@ def missing(mapping_id: int) -> NotFound:
     return NotFound(f"There is no mapping {mapping_id}.")
 
 
-def _depended(mapping_id: int, count: int, snapshots: list[int]) -> DependencyExists:
+def _in_use(mapping_id: int, count: int, snapshots: list[int]) -> DependencyExists:
     return DependencyExists(
         f"Mapping {mapping_id} has {count} snapshots.",
         hint="Delete its snapshots first.",

@@ -1,9 +1,7 @@
-"""How mappings are written: by the rules, with queries that were checked, on a source that the
-owner may use.
+"""Writes mappings: validates the rules, checks the queries, and requires access to the source.
 
-A writer reads the mapping, makes the new one out of it and puts it in its place; when somebody was
-faster, this begins anew with what they wrote. Whoever names the version that they have seen is
-refused instead.
+A write reads the mapping and replaces it; after a concurrent change it retries on the new state. A
+caller that names the version it has seen gets a conflict instead.
 """
 
 from __future__ import annotations
@@ -15,7 +13,7 @@ from penstock.accounts.role import Role
 from penstock.graphs.lifetime import Lifetime
 from penstock.graphs.mappings.definition import Definitions
 from penstock.graphs.mappings.query_check import Verdict
-from penstock.graphs.mappings.repository import Moved
+from penstock.graphs.mappings.repository import MappingChanged
 from penstock.graphs.mappings.rules import check, refused
 from penstock.graphs.snapshots.repository import check_naming
 from penstock.kit.errors import Conflict
@@ -36,7 +34,7 @@ TRIES = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Author:
-    """Who writes; `use_case` is the role under which a Trino is asked."""
+    """The user who writes; `use_case` is the role for queries at Trino."""
 
     username: str
     role: Role
@@ -58,8 +56,8 @@ class Draft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """`told` has what is to be set of `name`, `description` and `data_source_id`; a list that is
-    None stays."""
+    """`told` has the new values of `name`, `description` and `data_source_id`; lists that are None
+    stay unchanged."""
 
     change_description: str
     told: Mapping[str, Any] = field(default_factory=dict)
@@ -75,17 +73,16 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
-    """What the writer has seen: a version, or a mapping exactly as it was shown. None: whatever is
-    there."""
+    """The version or the etags that the caller has seen; None: any."""
 
     version: int | None = None
     etags: frozenset[str] | None = None
 
     def check(self, read: MappingRecord) -> None:
         if self.version not in (None, read.current_version):
-            raise _lost(read)
+            raise _outdated(read)
         if self.etags is not None and not self.etags & {"*", read.etag, str(read.current_version)}:
-            raise _lost(read)
+            raise _outdated(read)
 
 
 ANYTHING = Expected()
@@ -107,13 +104,13 @@ class MappingService:
     async def create(self, draft: Draft, author: Author) -> Written:
         check_naming(draft.name, draft.description)
         check(draft.definitions)
-        source = await self._usable(draft.data_source_id, author)
-        verdict = _passed(
+        source = await self._usable_source(draft.data_source_id, author)
+        verdict = _raise_problems(
             await self._queries.judge(
                 draft.definitions, source, by=author.username, role=author.use_case
             )
         )
-        made = await self._mappings.add(
+        mapping = await self._mappings.add(
             owner=author.username,
             name=draft.name,
             description=draft.description,
@@ -122,12 +119,12 @@ class MappingService:
             ttl=draft.lifetime.ttl,
             inactivity_timeout=draft.lifetime.inactivity_timeout,
         )
-        return await self._written(made, verdict)
+        return await self._written(mapping, verdict)
 
     async def change(
         self, mapping_id: int, change: Change, author: Author, *, expected: Expected = ANYTHING
     ) -> Written:
-        judged: tuple[object, Verdict] = (None, Verdict())
+        checked: tuple[object, Verdict] = (None, Verdict())
         for _ in range(TRIES):
             read = await self._mappings.get(mapping_id)
             expected.check(read)
@@ -135,47 +132,47 @@ class MappingService:
             definitions = change.definitions(before.definitions)
             now = replace(read, **change.told)
             subject = (definitions, now.data_source_id)
-            if subject not in ((before.definitions, read.data_source_id), judged[0]):
-                judged = subject, await self._allowed(definitions, now, author)
+            if subject not in ((before.definitions, read.data_source_id), checked[0]):
+                checked = subject, await self._check_definitions(definitions, now, author)
             try:
-                made = await self._mappings.update(
+                mapping = await self._mappings.update(
                     now,
                     read=read,
                     definitions=None if definitions == before.definitions else definitions,
                     change_description=change.change_description,
                     actor=author.username,
                 )
-            except Moved:
+            except MappingChanged:
                 continue
-            return await self._written(made, judged[1])
+            return await self._written(mapping, checked[1])
         raise _busy(mapping_id)
 
     async def restore(self, mapping_id: int, version: int, author: Author) -> Written:
-        """Append a version that says what an old one said, whatever the current one says."""
+        """Append a version with the definitions of an old one."""
         old = await self._mappings.version(mapping_id, version)
         for _ in range(TRIES):
             read = await self._mappings.get(mapping_id)
             if author.username != read.owner_username:
-                await self._usable(read.data_source_id, author)
+                await self._usable_source(read.data_source_id, author)
             try:
-                made = await self._mappings.update(
+                mapping = await self._mappings.update(
                     read,
                     read=read,
                     definitions=old.definitions,
                     change_description=f"Restored version {version}",
                     actor=author.username,
                 )
-            except Moved:
+            except MappingChanged:
                 continue
-            return await self._written(made, Verdict())
+            return await self._written(mapping, Verdict())
         raise _busy(mapping_id)
 
     async def copy(self, mapping_id: int, name: str, author: Author) -> Written:
-        """The current version, as the first one of a mapping of the author's own."""
+        """Copy the current version into a new mapping of the author."""
         read = await self._mappings.get(mapping_id)
         version = await self._mappings.version(mapping_id, read.current_version)
-        source = await self._usable(read.data_source_id, author)
-        made = await self._mappings.add(
+        source = await self._usable_source(read.data_source_id, author)
+        mapping = await self._mappings.add(
             owner=author.username,
             name=name,
             description=read.description,
@@ -185,24 +182,24 @@ class MappingService:
             inactivity_timeout=read.inactivity_timeout,
             change_description=f"Copied from mapping {mapping_id}, version {version.version}",
         )
-        return await self._written(made, Verdict())
+        return await self._written(mapping, Verdict())
 
     async def judge(
         self, definitions: Definitions, data_source_id: int | None, author: Author
     ) -> Verdict:
-        """What is wrong with definitions, without writing them; refused where the author may not
-        use the source."""
-        source = await self._usable(data_source_id, author)
+        """Check definitions without writing them; PermissionDenied if the author may not use the
+        source."""
+        source = await self._usable_source(data_source_id, author)
         return await self._queries.judge(
             definitions, source, by=author.username, role=author.use_case
         )
 
-    async def _usable(self, data_source_id: int | None, author: Author) -> DataSource:
+    async def _usable_source(self, data_source_id: int | None, author: Author) -> DataSource:
         source = await self._rights.source(data_source_id)
         await self._rights.check(source, author.username, is_admin=author.is_admin)
         return source
 
-    async def _allowed(
+    async def _check_definitions(
         self, definitions: Definitions, now: MappingRecord, author: Author
     ) -> Verdict:
         check(definitions)
@@ -210,28 +207,31 @@ class MappingService:
         await self._rights.check(source, author.username, is_admin=author.is_admin)
         if author.username != now.owner_username:
             await self._rights.check(source, now.owner_username)
-        return _passed(
+        return _raise_problems(
             await self._queries.judge(definitions, source, by=author.username, role=author.use_case)
         )
 
-    async def _written(self, made: MappingRecord, verdict: Verdict) -> Written:
-        version = await self._mappings.version(made.mapping_id, made.current_version)
-        return Written(mapping=made, version=version, warnings=verdict.warnings)
+    async def _written(self, mapping: MappingRecord, verdict: Verdict) -> Written:
+        version = await self._mappings.version(mapping.mapping_id, mapping.current_version)
+        return Written(mapping=mapping, version=version, warnings=verdict.warnings)
 
 
-def _passed(verdict: Verdict) -> Verdict:
+def _raise_problems(verdict: Verdict) -> Verdict:
     if verdict.problems:
         raise refused(verdict.problems)
     return verdict
 
 
-def _lost(read: MappingRecord) -> Conflict:
+def _outdated(read: MappingRecord) -> Conflict:
     return Conflict(
-        f"Mapping {read.mapping_id} was changed since you read it; it is at version {read.current_version}.",
-        hint="Read it again, and make your change to what is there now.",
+        f"Mapping {read.mapping_id} was changed since you read it;"
+        f" it is at version {read.current_version}.",
+        hint="Read it again, and apply your change to the current version.",
         current_version=read.current_version,
     )
 
 
 def _busy(mapping_id: int) -> Conflict:
-    return Conflict(f"Mapping {mapping_id} is being changed by many at once.", hint="Try again.")
+    return Conflict(
+        f"Mapping {mapping_id} has too many concurrent changes.", hint="Try again later."
+    )

@@ -1,10 +1,9 @@
-"""Who may run a mapping, and who may read what was made of it: whoever may use its source at that
-moment.
+"""Access checks: running a mapping, and reading its results, requires access to its source.
 
-The default source is everybody's. Any other one is used by its owner, by admins and operators, and
-by those with whom it is shared. A mapping that is shared lets people run it as it stands, if its
-owner may lend the source. `is_admin` is the caller's; without it, of work that goes on without a
-request, the table of users decides.
+Everyone may use the default source. Any other source may be used by its owner, by admins and
+operators, and by users with whom it is shared. A shared mapping may be run as it is if its owner
+may share the source. `is_admin` comes from the caller; background work without a request passes
+None, and the user table decides.
 """
 
 from __future__ import annotations
@@ -26,20 +25,20 @@ _HINT = "Ask its owner or an admin to share the source with you."
 
 class SourceRights:
     def __init__(
-        self, db: Db, sources: DataSources, *, remembered: InvalidatedCache[bool] | None = None
+        self, db: Db, sources: DataSources, *, cache: InvalidatedCache[bool] | None = None
     ) -> None:
         self._db = db
         self._sources = sources
-        self._remembered = remembered
+        self._cache = cache
 
     async def source(self, data_source_id: int | None) -> DataSource:
-        """By number, or the default one."""
+        """The source by id, or the default one."""
         if data_source_id is not None:
             return await self._sources.get(data_source_id)
         default = await self._sources.default()
         if default is None:
             raise InvalidInput(
-                "No data source was named, and there is no default one.",
+                "No data source was named, and there is no default data source.",
                 hint="Name one: data_source_id.",
                 field="data_source_id",
             )
@@ -50,7 +49,8 @@ class SourceRights:
     ) -> None:
         if not await self._sources.may_use(source.data_source_id, username, is_admin=is_admin):
             raise PermissionDenied(
-                f"Data source {source.data_source_id} belongs to {source.owner}; {username} may not use it.",
+                f"Data source {source.data_source_id} belongs to {source.owner};"
+                f" {username} may not use it.",
                 hint=_HINT,
             )
 
@@ -71,8 +71,8 @@ class SourceRights:
         )
         if not allowed:
             raise PermissionDenied(
-                f"Mapping {mapping.mapping_id} reads from data source {source.data_source_id}, which belongs to"
-                f" {source.owner}; {username} may not use it.",
+                f"Mapping {mapping.mapping_id} reads from data source {source.data_source_id},"
+                f" which belongs to {source.owner}; {username} may not use it.",
                 hint="Ask the owner of the source to share it with you, or to share the mapping.",
             )
 
@@ -94,34 +94,34 @@ class SourceRights:
             )
 
     async def check_export(self, snapshot_id: int, data_source_id: int) -> None:
-        """For a worker that is about to read: the snapshot's owner may still do that."""
+        """Called before a worker reads: the snapshot's owner must still have access."""
         row = await self._db.row(
             SQL.export_right, snapshot_id=snapshot_id, data_source_id=data_source_id
         )
         if row is None or not row["allowed"]:
             username = "its owner" if row is None else row["owner_username"]
             raise PermissionDenied(
-                f"Snapshot {snapshot_id} is exported from data source {data_source_id}, which {username} may not"
-                " use any more.",
+                f"Snapshot {snapshot_id} is exported from data source {data_source_id},"
+                f" which {username} may not use any more.",
                 hint=_HINT,
             )
 
     async def check_instance(self, instance: Instance, username: str, *, is_admin: bool) -> None:
-        """For every query of a graph: the answer is up to a second old where a change was not heard
-        of."""
+        """Called for every query of a graph; the answer is cached, and up to a second old if a
+        notification was lost."""
         if is_admin:
             return
         key = (instance.instance_id, username)
-        if self._remembered is None:
+        if self._cache is None:
             allowed = await self._may_read(instance, username)
         else:
             allowed = (
-                await self._remembered.get(key, lambda: self._may_read(instance, username)) or False
+                await self._cache.get(key, lambda: self._may_read(instance, username)) or False
             )
         if not allowed:
             raise PermissionDenied(
-                f"The graph of instance {instance.instance_id} was made from a data source that {username}"
-                " may not use.",
+                f"The graph of instance {instance.instance_id} was made from a data source"
+                f" that {username} may not use.",
                 hint=_HINT,
             )
 

@@ -1,5 +1,4 @@
-"""A mapping and all that was made of it: versions, their snapshots, their instances. Four queries
-for any size."""
+"""The tree of a mapping: versions, their snapshots, their instances. Four queries for any size."""
 
 from __future__ import annotations
 
@@ -66,7 +65,7 @@ class MappingTrees:
         self._mappings = mappings
 
     async def grow(self, mapping_id: int, *, status: SnapshotStatus | None = None) -> MappingTree:
-        """Everything newest first; with a status, only the snapshots that have it."""
+        """Build the tree, newest first; with a status, only snapshots in that status."""
         async with self._db.transaction() as tx:
             mapping = await self._mappings.get(mapping_id, tx=tx)
             versions = await tx.fetch(SQL.tree_versions, mapping_id=mapping_id)
@@ -82,7 +81,9 @@ class MappingTrees:
             versions=tuple(
                 VersionBranch(
                     **dict(row),
-                    snapshots=tuple(_branch(each, leaves) for each in branches[row["version"]]),
+                    snapshots=tuple(
+                        _branch(snapshot, leaves) for snapshot in branches[row["version"]]
+                    ),
                 )
                 for row in versions
             ),
@@ -103,7 +104,7 @@ def _branch(row: asyncpg.Record, leaves: dict[int, list[asyncpg.Record]]) -> Sna
 
 
 def _grouped(rows: Iterable[asyncpg.Record], key: str) -> dict[int, list[asyncpg.Record]]:
-    found: dict[int, list[asyncpg.Record]] = defaultdict(list)
+    groups: dict[int, list[asyncpg.Record]] = defaultdict(list)
     for row in rows:
-        found[row[key]].append(row)
-    return found
+        groups[row[key]].append(row)
+    return groups

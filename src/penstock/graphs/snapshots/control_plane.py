@@ -1,4 +1,4 @@
-"""What the jobs of snapshots ask of the control plane."""
+"""Control plane client for snapshot jobs."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ from penstock.jobs.control_plane import ControlPlaneClient
 
 class SnapshotControlPlane(ControlPlaneClient):
     async def live_attempts(self) -> list[str]:
-        """The attempts whose files may still become part of a result."""
+        """Attempts whose files may still become part of a result."""
         answer = await self._internal("GET", "export-jobs/attempts")
         return [str(attempt) for attempt in answer["attempts"]]

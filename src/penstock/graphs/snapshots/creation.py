@@ -1,5 +1,4 @@
-"""Snapshots of mappings: the row, and one export job for each entity of the version, in the
-caller's transaction."""
+"""Creates snapshots of mappings: the row and one export job per entity, in one transaction."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from penstock.kit.db import Db, Tx
 
 NO_LIMITS = Lifetime()
-MOST_ACTIVE = 50
+MAX_ACTIVE = 50
 
 
 class MappedSnapshots:
@@ -36,7 +35,7 @@ class MappedSnapshots:
         mappings: Mappings,
         rights: SourceRights,
         *,
-        most_active: int = MOST_ACTIVE,
+        most_active: int = MAX_ACTIVE,
     ) -> None:
         self._db = db
         self._snapshots = snapshots
@@ -57,7 +56,7 @@ class MappedSnapshots:
         starburst_role: str | None = None,
         is_admin: bool | None = None,
     ) -> Snapshot:
-        """A snapshot by itself, of the current version unless another one is named."""
+        """Create a snapshot without an instance, of the current version by default."""
         async with self._db.transaction() as tx:
             mapping = await self._mappings.get(mapping_id, tx=tx)
             return await self.open(
@@ -87,10 +86,10 @@ class MappedSnapshots:
         starburst_role: str | None = None,
         is_admin: bool | None = None,
     ) -> Snapshot:
-        """A new snapshot whose exports are under way once the transaction commits."""
+        """Create a snapshot; its exports start when the transaction commits."""
         data_source_id = await self.source_of(mapping, owner, is_admin=is_admin)
         await self._check_active(tx, owner)
-        made = await self._snapshots.add(
+        snapshot = await self._snapshots.add(
             owner=owner,
             name=name,
             description=description,
@@ -102,20 +101,20 @@ class MappedSnapshots:
             tx=tx,
         )
         queries = version.definitions.queries()
-        wanted = [_wanted(query, data_source_id, starburst_role) for query in queries]
+        exports = [_entity_export(query, data_source_id, starburst_role) for query in queries]
         await self._exports.start(
-            made.snapshot_id, [Submission(wanted=each) for each in wanted], tx=tx
+            snapshot.snapshot_id, [Submission(wanted=export) for export in exports], tx=tx
         )
         await self._mappings.used(tx, mapping.mapping_id)
-        return await self._snapshots.get(made.snapshot_id, tx=tx)
+        return await self._snapshots.get(snapshot.snapshot_id, tx=tx)
 
     async def _check_active(self, tx: Tx, owner: str) -> None:
         await tx.fetch(SQL.snapshot_active_turn, owner=owner)
         active: int = await tx.value(SQL.snapshot_active, owner=owner)
         if active >= self._most_active:
             raise ConcurrencyLimit(
-                f"{owner} has {active} snapshots under way; no more are begun at once.",
-                hint="Let some end, or cancel them.",
+                f"{owner} has {active} snapshots in progress, which is the limit.",
+                hint="Wait until some have finished, or cancel them.",
                 limit_type="active_snapshots_per_user",
                 current_count=active,
                 max_allowed=self._most_active,
@@ -124,8 +123,7 @@ class MappedSnapshots:
     async def find_reusable(
         self, tx: Tx, mapping_id: int, version: int, data_source_id: int | None, max_age: timedelta
     ) -> Snapshot | None:
-        """The newest ready snapshot that began less than `max_age` ago; it stays until the
-        transaction ends."""
+        """The newest ready snapshot younger than `max_age`, locked until the transaction ends."""
         row = await tx.row(
             SQL.snapshot_reusable,
             mapping_id=mapping_id,
@@ -138,14 +136,13 @@ class MappedSnapshots:
     async def source_of(
         self, mapping: MappingRecord, username: str, *, is_admin: bool | None = None
     ) -> int:
-        """Where its rows come from: its own source, or the default one; refused to whoever may not
-        run it."""
+        """The mapping's source, or the default one; PermissionDenied if the user may not run it."""
         source = await self._rights.source(mapping.data_source_id)
         await self._rights.check_run(mapping, source, username, is_admin=is_admin)
         return source.data_source_id
 
 
-def _wanted(query: Query, data_source_id: int, starburst_role: str | None) -> EntityExport:
+def _entity_export(query: Query, data_source_id: int, starburst_role: str | None) -> EntityExport:
     return EntityExport(
         entity=query.entity,
         sql=query.sql,

@@ -1,4 +1,4 @@
-"""An export job as its face shows it: one kernel job in the words that export workers know."""
+"""An export job as the export worker API shows it: a kernel job with that API's statuses."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WORDS: tuple[Word, ...] = ("pending", "claimed", "submitted", "completed", "fail
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportJob:
-    """`attempt_id` is the fence while somebody holds the job; only whoever claimed it is told."""
+    """`attempt_id` is set only in the answer to the worker that claimed the job."""
 
     job_id: int
     order: ExportPayload
@@ -44,8 +44,7 @@ class ExportJob:
 
 
 def word(status: Status, polls: int) -> Word:
-    """A job that was parked once stays `submitted` while its query runs, whoever looks after it at
-    the moment."""
+    """The API's status; a job that was parked once stays `submitted` while its query runs."""
     match status:
         case Status.SUCCEEDED:
             return "completed"
@@ -87,13 +86,13 @@ def whole(value: object) -> int | None:
 
 
 def message(error: object) -> str | None:
-    """What a person reads of a job's error: its sentence, and what to try."""
+    """The message and the hint of a job's error, for people."""
     if error is None:
         return None
     if not isinstance(error, dict):
         return str(error)
     parts = (
-        error.get("message") or error.get("code") or "It failed without a word.",
+        error.get("message") or error.get("code") or "It failed without an error message.",
         error.get("hint"),
     )
     return " ".join(str(part) for part in parts if part)

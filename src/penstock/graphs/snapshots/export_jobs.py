@@ -1,9 +1,7 @@
-"""The exports of a snapshot: one kernel job an entity, all of them one group, whose gate finalises
-the snapshot.
+"""Export jobs of a snapshot: one kernel job per entity, in one group whose gate finalizes it.
 
-Whatever ends several jobs takes the locks in everybody's order: live rows, then groups, then the
-snapshot. What only adds jobs locks the snapshot alone, for nobody can wait for rows that are not
-there yet.
+Operations that end several jobs lock in the global order: live rows, then groups, then the
+snapshot. Adding jobs locks only the snapshot, since nobody can wait for rows that do not exist yet.
 """
 
 from __future__ import annotations
@@ -42,12 +40,12 @@ if TYPE_CHECKING:
     from penstock.sources.repository import DataSource, DataSources
 
 MAX_JOBS = 1000
-TRIES = 3
+MAX_TRIES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportLimits:
-    """The caps of one export, by the role of whoever owns its snapshot."""
+    """Limits of one export, by the role of the snapshot's owner."""
 
     analyst: ExportCaps = NO_CAPS
     admin: ExportCaps = NO_CAPS
@@ -61,7 +59,7 @@ NO_LIMITS = ExportLimits()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
-    """A query that ran before its job was made."""
+    """An entity to export; `query` is set if its query was submitted before the job exists."""
 
     wanted: EntityExport
     query: QueryState | None = None
@@ -86,34 +84,36 @@ class Exports:
         self._max_duration = max_duration
         self._caps = caps
         self._share = share
-        self.finalisation = SnapshotFinalizer(jobs, snapshots)
+        self.finalizer = SnapshotFinalizer(jobs, snapshots)
 
     async def start(
-        self, snapshot_id: int, wanted: Sequence[Submission], *, tx: Tx | None = None
+        self, snapshot_id: int, submissions: Sequence[Submission], *, tx: Tx | None = None
     ) -> list[ExportJob]:
-        """One job an entity, in one transaction with the snapshot's step to `creating`."""
-        if not 1 <= len(wanted) <= MAX_JOBS:
-            raise InvalidInput(f"A snapshot has 1 to {MAX_JOBS} export jobs, not {len(wanted)}.")
-        sources = await self._sources_of([w.wanted for w in wanted])
+        """Add one job per entity and set the snapshot to `creating`, in one transaction."""
+        if not 1 <= len(submissions) <= MAX_JOBS:
+            raise InvalidInput(
+                f"A snapshot has 1 to {MAX_JOBS} export jobs, not {len(submissions)}."
+            )
+        sources = await self._sources_of([w.wanted for w in submissions])
         async with self._db.transaction(tx) as inner:
             snapshot = await self._snapshots.lock(inner, snapshot_id)
             if await inner.fetch(SQL.export_ids, snapshot_id=snapshot_id):
-                raise JobsAlreadyExist(f"Snapshot {snapshot_id} has its export jobs already.")
+                raise JobsAlreadyExist(f"Snapshot {snapshot_id} already has export jobs.")
             if snapshot.status is not SnapshotStatus.CREATING:
                 snapshot = await self._begin(inner, snapshot)
             caps = self._caps.of(
                 is_admin=await inner.value(SQL.is_admin, username=snapshot.owner_username)
             )
-            orders = [_order(snapshot, w.wanted, sources, caps) for w in wanted]
+            orders = [_payload(snapshot, w.wanted, sources, caps) for w in submissions]
             job_ids = await self._open(
                 inner, snapshot, [self._spec(order, snapshot) for order in orders]
             )
-            await _add_rows(inner, snapshot_id, [w.wanted for w in wanted], job_ids)
-            await _begin_submitted(inner, wanted, job_ids)
+            await _add_rows(inner, snapshot_id, [w.wanted for w in submissions], job_ids)
+            await _begin_submitted(inner, submissions, job_ids)
             return await self._views(inner, job_ids)
 
     async def begin(self, snapshot_id: int) -> Snapshot:
-        """A worker says that it has begun; its jobs may follow."""
+        """Set the snapshot to `creating`, before its jobs are added."""
         async with self._db.transaction() as tx:
             return await self._begin(tx, await self._snapshots.lock(tx, snapshot_id))
 
@@ -124,18 +124,18 @@ class Exports:
 
     async def get(self, job_id: int) -> ExportJob:
         async with self._db.transaction() as tx:
-            found = await self._views(tx, [job_id]) if 0 < job_id <= MAX_ID else []
-        if not found:
+            jobs = await self._views(tx, [job_id]) if 0 < job_id <= MAX_ID else []
+        if not jobs:
             raise NotFound(f"There is no export job {job_id}.")
-        return found[0]
+        return jobs[0]
 
     async def these(self, job_ids: Sequence[int]) -> list[ExportJob]:
-        """Those of the jobs that are exports, in the order they were asked for."""
+        """The jobs that are exports, in the given order."""
         async with self._db.transaction() as tx:
             return await self._views(tx, job_ids)
 
     async def retry(self, snapshot_id: int) -> list[ExportJob]:
-        """Export again what did not complete; what did is kept, unless its files were cleaned up."""
+        """Repeat the exports that did not complete, or all of them if the files were deleted."""
         async with self._db.transaction() as tx:
             snapshot = await self._snapshots.lock(tx, snapshot_id)
             cleaned = snapshot.prefix is None
@@ -149,11 +149,11 @@ class Exports:
             if again:
                 await self._replace(tx, snapshot, again)
             else:
-                await self.finalisation.settle(tx, snapshot_id)
+                await self.finalizer.settle(tx, snapshot_id)
             return await self._views(tx, await _job_ids(tx, snapshot_id))
 
     async def cancel(self, snapshot_id: int, *, actor: str, reason: str = "") -> Snapshot:
-        """End the snapshot and all of its jobs, whatever they are doing."""
+        """Cancel the snapshot and all of its jobs."""
         return await self._end(snapshot_id, SnapshotStatus.CANCELLED, actor=actor, reason=reason)
 
     async def fail(
@@ -164,14 +164,15 @@ class Exports:
         )
 
     async def live_attempts(self, queue: str) -> list[str]:
-        """The attempts whose files may still become part of a result."""
+        """Attempts whose files may still become part of a result."""
         return [row["attempt"] for row in await self._db.fetch(SQL.export_attempts, queue=queue)]
 
     async def _begin(self, tx: Tx, snapshot: Snapshot) -> Snapshot:
         if snapshot.status is not SnapshotStatus.PENDING:
             raise InvalidStateTransition(
-                f"Snapshot {snapshot.snapshot_id} is {snapshot.status}; only a pending one is begun.",
-                hint="A failed one is tried again.",
+                f"Snapshot {snapshot.snapshot_id} is {snapshot.status};"
+                " only a pending snapshot can be started.",
+                hint="Use retry for a failed snapshot.",
             )
         return await self._snapshots.move(tx, snapshot, SnapshotStatus.CREATING)
 
@@ -184,10 +185,10 @@ class Exports:
         reason: str,
         step: str | None = None,
     ) -> Snapshot:
-        for _ in range(TRIES):
+        for _ in range(MAX_TRIES):
             async with self._db.transaction() as tx:
                 before = await self._snapshots.get(snapshot_id, tx=tx)
-                live = await self._hold(tx, before)
+                live = await self._lock_live(tx, before)
                 snapshot = await self._snapshots.lock(tx, snapshot_id)
                 if snapshot.publish_job == before.publish_job:
                     failed = status is SnapshotStatus.FAILED
@@ -201,33 +202,34 @@ class Exports:
                     for job_id in live:
                         await self._cancel(tx, job_id, actor, reason)
                     return ended
-        raise Conflict(f"Snapshot {snapshot_id} moves on at this very moment.", hint="Try again.")
+        raise Conflict(f"Snapshot {snapshot_id} was modified concurrently.", hint="Try again.")
 
     async def _cancel(self, tx: Tx, job_id: int, actor: str, reason: str) -> None:
-        """The first job of a group that is cancelled takes those that wait with it."""
+        """Skips ended jobs: cancelling one job cancels the waiting ones of its group."""
         if await tx.fetch(SQL.hold_live, job_ids=[job_id]):
             await self._jobs.cancel(job_id, actor=actor, reason=reason, tx=tx)
 
-    async def _hold(self, tx: Tx, snapshot: Snapshot) -> list[int]:
-        """Lock what is live of a snapshot, and its groups."""
+    async def _lock_live(self, tx: Tx, snapshot: Snapshot) -> list[int]:
+        """Lock the live jobs of a snapshot and their groups."""
         job_ids = await _job_ids(tx, snapshot.snapshot_id)
         if snapshot.publish_job is not None:
             job_ids.append(snapshot.publish_job)
-        held = await tx.fetch(SQL.hold_live, job_ids=job_ids)
-        group_ids = {row["group_id"] for row in held if row["group_id"] is not None}
+        live = await tx.fetch(SQL.hold_live, job_ids=job_ids)
+        group_ids = {row["group_id"] for row in live if row["group_id"] is not None}
         await tx.fetch(SQL.hold_groups, group_ids=sorted(group_ids))
-        return [row["job_id"] for row in held]
+        return [row["job_id"] for row in live]
 
     async def _replace(self, tx: Tx, snapshot: Snapshot, old_ids: Sequence[int]) -> None:
-        found = {
+        rows = {
             row["job_id"]: row for row in await tx.fetch(SQL.job_payloads, job_ids=list(old_ids))
         }
-        if len(found) < len(old_ids):
+        if len(rows) < len(old_ids):
             raise InvalidStateTransition(
-                f"Snapshot {snapshot.snapshot_id} is too old to be tried again: its jobs are forgotten.",
-                hint="Make a new one.",
+                f"Snapshot {snapshot.snapshot_id} is too old to be retried:"
+                " its jobs were deleted by retention.",
+                hint="Create a new snapshot.",
             )
-        orders = [ExportPayload.read(orjson.loads(found[job_id]["payload"])) for job_id in old_ids]
+        orders = [ExportPayload.read(orjson.loads(rows[job_id]["payload"])) for job_id in old_ids]
         new_ids = await self._open(tx, snapshot, [self._spec(order, snapshot) for order in orders])
         await tx.changed(
             SQL.export_replace,
@@ -244,7 +246,7 @@ class Exports:
             deadline_in=None,
         )
         _, added = await self._jobs.open_group(group, specs, tx=tx)
-        job_ids = [each.job_id for each in added]
+        job_ids = [job.job_id for job in added]
         if self._share is not None:
             await self._share.spread(tx, QUEUE, snapshot.owner_username, job_ids)
         return job_ids
@@ -258,23 +260,23 @@ class Exports:
             trace=f"snapshot-{snapshot.snapshot_id}",
         )
 
-    async def _sources_of(self, wanted: Sequence[EntityExport]) -> Mapping[int | None, DataSource]:
-        found: dict[int | None, DataSource] = {}
-        for data_source_id in {w.data_source_id for w in wanted}:
+    async def _sources_of(self, exports: Sequence[EntityExport]) -> Mapping[int | None, DataSource]:
+        sources: dict[int | None, DataSource] = {}
+        for data_source_id in {w.data_source_id for w in exports}:
             source = (
                 await self._sources.default()
                 if data_source_id is None
                 else await self._sources.get(data_source_id)
             )
             if source is None:
-                raise InvalidInput("No data source was named, and there is no default one.")
-            found[data_source_id] = source
-        return found
+                raise InvalidInput("No data source was named, and there is no default data source.")
+            sources[data_source_id] = source
+        return sources
 
     async def _views(self, tx: Tx, job_ids: Sequence[int]) -> list[ExportJob]:
         rows = await tx.fetch(SQL.export_view, job_ids=list(job_ids), kinds=list(KINDS))
-        found = {row["job_id"]: export_job(row) for row in rows}
-        return [found[job_id] for job_id in job_ids if job_id in found]
+        jobs = {row["job_id"]: export_job(row) for row in rows}
+        return [jobs[job_id] for job_id in job_ids if job_id in jobs]
 
 
 def _prefix(snapshot: Snapshot) -> str:
@@ -283,19 +285,19 @@ def _prefix(snapshot: Snapshot) -> str:
     )
 
 
-def _order(
+def _payload(
     snapshot: Snapshot,
-    wanted: EntityExport,
+    export: EntityExport,
     sources: Mapping[int | None, DataSource],
     caps: ExportCaps,
 ) -> ExportPayload:
-    source = sources[wanted.data_source_id]
+    source = sources[export.data_source_id]
     return ExportPayload(
         snapshot_id=snapshot.snapshot_id,
-        prefix=f"{_prefix(snapshot)}{wanted.entity.path}/",
+        prefix=f"{_prefix(snapshot)}{export.entity.path}/",
         data_source_id=source.data_source_id,
         source_type=source.type,
-        wanted=replace(wanted, data_source_id=source.data_source_id),
+        wanted=replace(export, data_source_id=source.data_source_id),
         caps=caps,
     )
 
@@ -305,13 +307,13 @@ async def _job_ids(tx: Tx, snapshot_id: int) -> list[int]:
 
 
 async def _add_rows(
-    tx: Tx, snapshot_id: int, wanted: Sequence[EntityExport], job_ids: Sequence[int]
+    tx: Tx, snapshot_id: int, exports: Sequence[EntityExport], job_ids: Sequence[int]
 ) -> None:
-    entities = [w.entity for w in wanted]
+    entities = [w.entity for w in exports]
     if len(set(entities)) < len(entities):
         twice = next(e for e in entities if entities.count(e) > 1)
         raise InvalidInput(
-            f"{twice} is there twice; an entity has one export job.", entity=str(twice)
+            f"{twice} is listed twice; an entity has one export job.", entity=str(twice)
         )
     await tx.changed(
         SQL.export_add,
@@ -325,9 +327,13 @@ async def _add_rows(
     )
 
 
-async def _begin_submitted(tx: Tx, wanted: Sequence[Submission], job_ids: Sequence[int]) -> None:
+async def _begin_submitted(
+    tx: Tx, submissions: Sequence[Submission], job_ids: Sequence[int]
+) -> None:
     begun = {
-        job_id: w.query for w, job_id in zip(wanted, job_ids, strict=True) if w.query is not None
+        job_id: w.query
+        for w, job_id in zip(submissions, job_ids, strict=True)
+        if w.query is not None
     }
     if begun:
         states = [orjson.dumps(query.state()).decode() for query in begun.values()]

@@ -1,9 +1,8 @@
-"""Export reconciliation: what no worker and no gate brought to its end.
+"""Export resync: ends what neither a worker nor a gate has ended.
 
-The kernel's deadlines, leases and gates do most of it. What is left: a query that was submitted
-long ago by an attempt that is gone (its time counts from the submission, not from the last claim),
-a parked job that nobody has asked after, and a snapshot whose jobs are all over although no gate
-finalised it.
+The kernel's deadlines, leases and gates cover most cases. The rest: a query submitted long ago by
+an attempt that is gone (its time limit counts from the submission, not from the last claim), a
+parked job that nobody polls, and a snapshot whose jobs have all ended without a gate finalizing it.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ class ExportResync(Loop[Reconciled]):
         self,
         db: Db,
         reaper: Reaper,
-        finalisation: SnapshotFinalizer,
+        finalizer: SnapshotFinalizer,
         *,
         every: float,
         metrics: LoopMetrics,
@@ -54,7 +53,7 @@ class ExportResync(Loop[Reconciled]):
     ) -> None:
         super().__init__(db, every=every, metrics=metrics)
         self._reaper = reaper
-        self._finalisation = finalisation
+        self._finalizer = finalizer
         self._config = config
 
     async def run_once(self) -> Reconciled:
@@ -69,13 +68,13 @@ class ExportResync(Loop[Reconciled]):
             failed=reaped.failed + reaped.expired,
             overdue=len(overdue),
             woken=len(woken),
-            finalised=await self._finalise(),
+            finalised=await self._finalize_stuck(),
         )
 
-    async def _finalise(self) -> int:
+    async def _finalize_stuck(self) -> int:
         stuck = await self._db.fetch(SQL.snapshot_stuck, grace=GRACE.total_seconds(), limit=BATCH)
         finalised = 0
         for row in stuck:
             async with self._db.transaction() as tx:
-                finalised += await self._finalisation.settle(tx, row["snapshot_id"])
+                finalised += await self._finalizer.settle(tx, row["snapshot_id"])
         return finalised

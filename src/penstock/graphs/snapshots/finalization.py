@@ -1,10 +1,9 @@
-"""The end of a snapshot, in the transaction that ends its last job.
+"""Finalizes a snapshot, in the transaction that ends its last job.
 
-`settle` looks at what became of a snapshot's jobs and takes the one step that follows: a job that
-failed fails the snapshot; when all exports are done a publish job is opened, which checks the parts
-and writes the manifest; when that is done the snapshot is ready. It is the handler of the gate of
-both groups, and the reconciliation calls it for snapshots that were left standing; called twice it
-does nothing the second time.
+`settle` reads the outcomes of a snapshot's jobs and takes the next step: a failed job fails the
+snapshot; when all exports are done, a publish job is added, which checks the parts and writes the
+manifest; when that is done, the snapshot is ready. It is the gate handler of both groups, and the
+export resync calls it for stuck snapshots. It is idempotent.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ class SnapshotFinalizer:
         await self.settle(tx, fired.payload["snapshot_id"])
 
     async def settle(self, tx: Tx, snapshot_id: int) -> bool:
-        """Take the step that follows from the jobs' ends; whether there was one."""
+        """Take the next step, if the jobs' outcomes allow one; False if there was none."""
         snapshot = await self._snapshots.lock(tx, snapshot_id)
         ends = await tx.fetch(SQL.export_ends, snapshot_id=snapshot_id)
         if (
@@ -54,7 +53,7 @@ class SnapshotFinalizer:
             or any(_is_live(end) for end in ends)
         ):
             return False
-        if failed := _failed(ends):
+        if failed := _failure(ends):
             await self._fail(tx, snapshot, ends, *failed)
         elif snapshot.publish_job is None:
             await self._publish(tx, snapshot, ends)
@@ -71,7 +70,9 @@ class SnapshotFinalizer:
             return True
         counted = _loaded(end["result"])
         if not isinstance(counted, dict) or not counted.keys() >= COUNTED:
-            await self._fail(tx, snapshot, ends, PUBLISH_STEP, "It ended without its counts.")
+            await self._fail(
+                tx, snapshot, ends, PUBLISH_STEP, "The publish job ended without its counts."
+            )
             return True
         await self._snapshots.move(
             tx,
@@ -82,8 +83,7 @@ class SnapshotFinalizer:
         return True
 
     async def _publish(self, tx: Tx, snapshot: Snapshot, ends: Sequence[asyncpg.Record]) -> None:
-        """Whatever attempt writes the manifest writes the same bytes: its moment is that of the
-        last export's end."""
+        """Every attempt writes the same manifest bytes: its time is the end of the last export."""
         payload = {
             "snapshot_id": snapshot.snapshot_id,
             "prefix": snapshot.prefix,
@@ -123,12 +123,12 @@ class SnapshotFinalizer:
 
 
 def partial_counts(ends: Iterable[asyncpg.Record]) -> dict[str, dict[str, int]]:
-    """Rows by entity, of the exports that are done."""
+    """Rows by entity, of the completed exports."""
     counts: dict[str, dict[str, int]] = {"node": {}, "edge": {}}
     for end in ends:
         if end["status"] == Status.SUCCEEDED and (rows := _rows(end)) is not None:
-            found = counts[end["job_type"]]
-            found[end["entity_name"]] = found.get(end["entity_name"], 0) + rows
+            by_name = counts[end["job_type"]]
+            by_name[end["entity_name"]] = by_name.get(end["entity_name"], 0) + rows
     return counts
 
 
@@ -136,17 +136,16 @@ def _is_live(end: asyncpg.Record) -> bool:
     return end["status"] is not None and not Status(end["status"]).over
 
 
-def _failed(ends: Sequence[asyncpg.Record]) -> tuple[str, str] | None:
-    """The entity that failed, and why; one that was cancelled for another's failure is not the
-    cause."""
+def _failure(ends: Sequence[asyncpg.Record]) -> tuple[str, str] | None:
+    """The entity that failed, and why; jobs cancelled because of another's failure come last."""
     bad = [end for end in ends if end["status"] != Status.SUCCEEDED or _rows(end) is None]
     if not bad:
         return None
     end = next((e for e in bad if e["status"] != Status.CANCELLED), bad[0])
-    said = message(_loaded(end["error"])) or "It ended without a row count."
-    return end["entity_name"], said if said.startswith(
+    text = message(_loaded(end["error"])) or "The export ended without a row count."
+    return end["entity_name"], text if text.startswith(
         str(_entity(end))
-    ) else f"{_entity(end)}: {said}"
+    ) else f"{_entity(end)}: {text}"
 
 
 def _entity(end: asyncpg.Record) -> Entity:

@@ -1,4 +1,4 @@
-"""The kinds of job that make, publish and remove snapshots."""
+"""Job kinds that create, publish and delete snapshots."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _eraser(services: SnapshotHandlerServices) -> Handler:
 
 
 JOB_KINDS: tuple[JobKind[SnapshotHandlerServices], ...] = (
-    # Ten minutes, as the API promises: export workers of others may claim without heartbeats.
+    # The API promises ten minutes: third-party export workers may claim without heartbeats.
     JobKind(
         policy=KindPolicy(
             name=payloads.EXPORT,
@@ -74,8 +74,8 @@ JOB_KINDS: tuple[JobKind[SnapshotHandlerServices], ...] = (
         ),
         handler=_exporter,
     ),
-    # Trino writes the files. A worker holds the job only while it polls the query, and Trino drops
-    # a query that nobody polls for five minutes: a successor must come well before that.
+    # Trino writes the files; a worker holds the job only while it polls the query. Trino drops a
+    # query that is not polled for five minutes, so the lease must expire well before that.
     JobKind(
         policy=KindPolicy(
             name=payloads.UNLOAD,

@@ -1,5 +1,4 @@
-"""What a scaler and an operator watch of the graphs: their exports, their loops, and the database
-under them."""
+"""Prometheus metrics of exports, the lifecycle loop and database connections."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ class ExportMetrics:
         depth.set_function(lambda: kernel.depth(QUEUE))
         self._stale = Counter(
             "stale_export_claims_reset",
-            "Export jobs taken back from workers that vanished.",
+            "Export jobs requeued from lost workers.",
             registry=registry,
         )
         kernel.on_reaped(self._reaped)
@@ -41,7 +40,7 @@ class ExportMetrics:
 
 
 class LifecycleMetrics:
-    """For the loop that ends what has lived its time."""
+    """Metrics of the lifecycle loop."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.passes = Counter(
@@ -71,7 +70,7 @@ class LifecycleMetrics:
 
 
 def watch_connections(registry: CollectorRegistry, pools: Sequence[Db]) -> None:
-    """The connections of this control plane's pools, looked at when somebody asks."""
+    """Export the connection counts of this process's pools, read at scrape time."""
     gauge = Gauge(
         "graph_olap_database_connections",
         "Database connections of this process.",

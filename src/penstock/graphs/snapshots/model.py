@@ -1,4 +1,4 @@
-"""A snapshot: the files of one mapping version at one moment, and the states it goes through."""
+"""A snapshot (the exported files of one mapping version) and its state machine."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ _STEPS: Mapping[SnapshotStatus, frozenset[SnapshotStatus]] = {
     SnapshotStatus.READY: frozenset(),
     SnapshotStatus.CANCELLED: frozenset(),
 }
-_LONGEST, _KEPT = 180, 100
+_MAX_SEGMENT, _KEPT_LENGTH = 180, 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """`prefix` is where its files are, below the storage root; None once they were cleaned up."""
+    """`prefix` is the path of its files below the storage root; None after they were deleted."""
 
     snapshot_id: int
     mapping_id: int | None
@@ -66,34 +66,34 @@ class Snapshot:
     inactivity_timeout: timedelta | None
     last_used_at: datetime | None
 
-    def check(self, wanted: SnapshotStatus) -> None:
-        check_step(self.snapshot_id, self.status, wanted)
+    def check(self, status: SnapshotStatus) -> None:
+        check_step(self.snapshot_id, self.status, status)
 
 
-def check_step(snapshot_id: int, now: SnapshotStatus, wanted: SnapshotStatus) -> None:
-    if wanted not in _STEPS[now]:
+def check_step(snapshot_id: int, now: SnapshotStatus, target: SnapshotStatus) -> None:
+    if target not in _STEPS[now]:
         possible = ", ".join(sorted(_STEPS[now])) or "none"
         raise InvalidStateTransition(
-            f"Snapshot {snapshot_id} is {now}; it cannot become {wanted}.",
+            f"Snapshot {snapshot_id} is {now}; it cannot become {target}.",
             hint=f"Possible from here: {possible}.",
             status=str(now),
-            wanted=str(wanted),
+            wanted=str(target),
         )
 
 
 def prefix_of(owner: str, mapping_id: int | None, version: int | None, snapshot_id: int) -> str:
-    """Where a snapshot's files are; a snapshot without a mapping has 0 in its place."""
+    """The storage prefix of a snapshot; without a mapping, its id is 0."""
     return keys.prefix(_segment(owner), str(mapping_id or 0), f"v{version or 0}", str(snapshot_id))
 
 
 def _segment(owner: str) -> str:
-    """The owner as one part of a key: what cannot stand there is written as `=` and its bytes, a
-    name that is too long as its beginning and its digest; so no two meet."""
+    """The owner as one segment of a key: other characters are escaped as `=XX`, and long names are
+    truncated with a digest, so segments stay unique."""
     safe = "".join(
         c if c.isascii() and (c.isalnum() or c in "_.@+-") else _escaped(c) for c in owner
     )
-    if len(safe) > _LONGEST:
-        safe = f"{safe[:_KEPT]}=x{hashlib.sha256(owner.encode()).hexdigest()}"
+    if len(safe) > _MAX_SEGMENT:
+        safe = f"{safe[:_KEPT_LENGTH]}=x{hashlib.sha256(owner.encode()).hexdigest()}"
     return safe if safe[:1].isalnum() else f"_{safe}"
 
 

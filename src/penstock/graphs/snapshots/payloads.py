@@ -1,6 +1,6 @@
-"""What an export job is told, and what a query that runs elsewhere leaves in a parked one: the
-words that the control plane writes into the kernel's payload and state, and that workers read. No
-credential is among them."""
+"""Payload and parked state of export jobs, shared by the control plane and workers.
+
+They never contain credentials."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ JobType: TypeAlias = Literal["node", "edge"]
 QUEUE = "export"
 EXPORT = "export"
 UNLOAD = "unload"
-"""The kind of an export that Trino writes itself: held for moments only, so that its lease can be
-short."""
+"""Exports that Trino writes itself: workers hold the job only briefly, so its lease is short."""
 PUBLISH = "publish"
 CANCEL_QUERY = "cancel_query"
 FORGET_TABLE = "forget_table"
@@ -29,8 +28,7 @@ KINDS = (EXPORT, UNLOAD)
 
 
 class Mode(enum.StrEnum):
-    """Who writes the files: a worker, Trino's unload function, or Trino as a table of an Iceberg or
-    Hive catalog."""
+    """Who writes the files: a worker, Trino's unload function, or Trino by CREATE TABLE AS."""
 
     DIRECT = "direct"
     UNLOAD = "unload"
@@ -43,7 +41,7 @@ class Mode(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A declared column; without a type, whatever the query gives."""
+    """A declared column; without a type, the query's type is used."""
 
     name: str
     type: str | None = None
@@ -51,8 +49,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entity:
-    """A node label or an edge type; an edge type between several pairs of labels names the pair as
-    well."""
+    """A node label or an edge type; an edge type with several pairs of labels includes the pair."""
 
     job_type: JobType
     name: str
@@ -65,14 +62,14 @@ class Entity:
 
     @property
     def path(self) -> str:
-        """Below its snapshot's prefix, and the name it has in the manifest."""
+        """Path below the snapshot's prefix; also its name in the manifest."""
         pair = (f"{self.from_node}-{self.to_node}",) if self.from_node else ()
         return keys.join(f"{self.job_type}s", self.name, *pair)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityExport:
-    """One entity to be exported, as it is asked for."""
+    """A requested export of one entity."""
 
     entity: Entity
     sql: str
@@ -87,7 +84,7 @@ class EntityExport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportCaps:
-    """The most that one export may write; None: no limit, as for jobs of earlier versions."""
+    """Limits of one export; None: unlimited, as in payloads of earlier versions."""
 
     max_rows: int | None = None
     max_bytes: int | None = None
@@ -96,8 +93,9 @@ class ExportCaps:
         for what, count, most in (("rows", rows, self.max_rows), ("bytes", size, self.max_bytes)):
             if most is not None and count > most:
                 raise ExportTooLarge(
-                    f"The query gives more than {most:,} {what}, which is the most that one export may have.",
-                    hint="Narrow the query, or ask an operator for a higher limit (settings export_max_*).",
+                    f"The query returns more than {most:,} {what}, the limit of one export.",
+                    hint="Narrow the query, or ask an operator for a higher limit"
+                    " (settings export_max_*).",
                     limit_type=f"max_{what}",
                     max_allowed=most,
                 )
@@ -108,7 +106,7 @@ NO_CAPS = ExportCaps()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportPayload:
-    """The payload of an export job; `prefix` is the entity's own folder."""
+    """Payload of an export job; `prefix` is the entity's own folder."""
 
     snapshot_id: int
     prefix: str
@@ -122,10 +120,10 @@ class ExportPayload:
         return self.wanted.entity
 
     def payload(self) -> dict[str, Any]:
-        wanted = asdict(self.wanted)
-        entity = wanted.pop("entity")
+        export = asdict(self.wanted)
+        entity = export.pop("entity")
         return {
-            **wanted,
+            **export,
             **entity,
             "snapshot_id": self.snapshot_id,
             "prefix": self.prefix,
@@ -142,7 +140,7 @@ class ExportPayload:
             for name in EntityExport.__slots__
             if name not in ("entity", "columns", "mode")
         }
-        wanted = EntityExport(
+        export = EntityExport(
             entity=entity,
             columns=tuple(Column(**column) for column in payload["columns"]),
             mode=Mode(payload["mode"]),
@@ -153,18 +151,18 @@ class ExportPayload:
             prefix=payload["prefix"],
             data_source_id=payload["data_source_id"],
             source_type=payload["source_type"],
-            wanted=wanted,
+            wanted=export,
             caps=ExportCaps(max_rows=payload.get("max_rows"), max_bytes=payload.get("max_bytes")),
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryState:
-    """A query that runs elsewhere, in the state of its parked job.
+    """A query that runs at Trino, in the state of its parked job.
 
-    `attempt` names the folder that the query writes into (None: the entity's own), `table` the one
-    that a CTAS makes. `attempt_no` is the attempt that submitted or last saw the query alive; a
-    later one that finds it dead begins anew.
+    `attempt` names the folder that the query writes into (None: the entity's own), `table` the
+    table that a CTAS creates. `attempt_no` is the attempt that submitted or last saw the query
+    running; a later attempt that finds it failed submits a new query.
     """
 
     query_id: str
@@ -184,5 +182,5 @@ class QueryState:
     def read(cls, state: Mapping[str, Any] | None) -> QueryState | None:
         if not state or not state.get("query_id"):
             return None
-        known = {name: state[name] for name in cls.__slots__ if name in state}
-        return cls(**known | {"table": tuple(state["table"]) if state.get("table") else None})
+        values = {name: state[name] for name in cls.__slots__ if name in state}
+        return cls(**values | {"table": tuple(state["table"]) if state.get("table") else None})

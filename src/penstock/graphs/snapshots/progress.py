@@ -1,4 +1,4 @@
-"""How far a snapshot is."""
+"""Progress of snapshots."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Tally:
 
     @property
     def percent(self) -> int:
-        """All exports are 99: the manifest is missing until it is ready."""
+        """99 when all exports are done: the manifest is still missing."""
         if self.phase == "ready":
             return 100
         return 99 * self.done // self.jobs if self.jobs else 0
@@ -52,22 +52,23 @@ class ProgressReport:
     async def of(self, snapshot_id: int) -> SnapshotProgress:
         snapshot = await self._snapshots.get(snapshot_id)
         jobs = await self._exports.of_snapshot(snapshot_id)
-        found = Counter(job.status for job in jobs)
+        counts = Counter(job.status for job in jobs)
         return SnapshotProgress(
-            tally=_tally(snapshot, len(jobs), found["completed"]),
-            counts={word: found[word] for word in WORDS},
+            tally=_tally(snapshot, len(jobs), counts["completed"]),
+            counts={word: counts[word] for word in WORDS},
             jobs=jobs,
         )
 
     async def tallies(self, snapshots: Iterable[Snapshot]) -> dict[int, Tally]:
-        """Of many snapshots, in one query."""
-        given = list(snapshots)
+        """Tallies of many snapshots, in one query."""
+        listed = list(snapshots)
         rows = await self._db.fetch(
-            SQL.snapshot_tally, snapshot_ids=[each.snapshot_id for each in given]
+            SQL.snapshot_tally, snapshot_ids=[snapshot.snapshot_id for snapshot in listed]
         )
-        found = {row["snapshot_id"]: (row["jobs"], row["done"]) for row in rows}
+        counts = {row["snapshot_id"]: (row["jobs"], row["done"]) for row in rows}
         return {
-            each.snapshot_id: _tally(each, *found.get(each.snapshot_id, (0, 0))) for each in given
+            snapshot.snapshot_id: _tally(snapshot, *counts.get(snapshot.snapshot_id, (0, 0)))
+            for snapshot in listed
         }
 
 

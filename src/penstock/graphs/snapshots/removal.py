@@ -1,4 +1,4 @@
-"""The deletion of a snapshot: its jobs end, its row goes, and a worker is asked to erase its files."""
+"""Deletes snapshots: cancels the jobs, deletes the row, and enqueues the deletion of the files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from penstock.jobs.store import PgJobStore
     from penstock.kit.db import Db, Tx
 
-TOLD = 20
+MAX_LISTED = 20
 log = logging.get(__name__)
 
 
@@ -27,18 +27,18 @@ class SnapshotRemoval:
         self._exports = exports
 
     async def drop(self, snapshot_id: int, *, actor: str) -> None:
-        """Refused while an instance needs it; one that is being made is cancelled first."""
+        """Delete a snapshot, cancelling it first if in progress; DependencyExists while in use."""
         async with self._db.transaction() as tx:
             snapshot = await self._snapshots.get(snapshot_id, tx=tx)
-            await _refuse_needed(tx, snapshot_id)
+            await _refuse_in_use(tx, snapshot_id)
         if snapshot.status.open:
             await self._exports.cancel(snapshot_id, actor=actor, reason="Its snapshot is deleted.")
         async with self._db.transaction() as tx:
             snapshot = await self._snapshots.hold(tx, snapshot_id)
-            await _refuse_needed(tx, snapshot_id)
+            await _refuse_in_use(tx, snapshot_id)
             if snapshot.status.open:
                 raise Conflict(
-                    f"Snapshot {snapshot_id} was begun anew at this very moment.", hint="Try again."
+                    f"Snapshot {snapshot_id} was restarted concurrently.", hint="Try again."
                 )
             if snapshot.prefix is not None:
                 await self._jobs.enqueue([erasure(snapshot.prefix)], tx=tx)
@@ -48,12 +48,12 @@ class SnapshotRemoval:
             )
 
 
-async def _refuse_needed(tx: Tx, snapshot_id: int) -> None:
-    needing = await tx.fetch(SQL.snapshot_dependants, snapshot_id=snapshot_id, limit=TOLD)
+async def _refuse_in_use(tx: Tx, snapshot_id: int) -> None:
+    needing = await tx.fetch(SQL.snapshot_dependants, snapshot_id=snapshot_id, limit=MAX_LISTED)
     if needing:
         total = needing[0]["total"]
         raise DependencyExists(
-            f"{total} instances need snapshot {snapshot_id}.",
+            f"{total} instances use snapshot {snapshot_id}.",
             hint="Terminate them first.",
             instance_count=total,
             instances=[

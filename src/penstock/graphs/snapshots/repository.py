@@ -1,4 +1,4 @@
-"""Snapshots in PostgreSQL: their rows, and the steps that they take."""
+"""Snapshots in PostgreSQL: rows and status transitions."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class SnapshotFilter:
 
 
 class Follower(Protocol):
-    """Told of every step of a snapshot, in the transaction that takes it."""
+    """Called for every transition of a snapshot, in its transaction."""
 
     async def __call__(self, tx: Tx, snapshot: Snapshot) -> None: ...
 
@@ -98,8 +98,8 @@ class Snapshots:
 
     async def get(self, snapshot_id: int, *, tx: Tx | None = None) -> Snapshot:
         async with self._db.transaction(tx) as inner:
-            row = await inner.row(SQL.snapshot_get, snapshot_id=_known(snapshot_id))
-        return _found(row, snapshot_id)
+            row = await inner.row(SQL.snapshot_get, snapshot_id=_checked_id(snapshot_id))
+        return _snapshot(row, snapshot_id)
 
     async def page(
         self,
@@ -114,34 +114,38 @@ class Snapshots:
         listing = ordered(SQL.snapshot_page, "s.created_at", f"s.{column}", ascending=ascending)
         rows = await self._db.fetch(listing, **which.values(), offset=offset, limit=limit)
         total: int = await self._db.value(SQL.snapshot_count, **which.values())
-        return [_found(row, row["snapshot_id"]) for row in rows], total
+        return [_snapshot(row, row["snapshot_id"]) for row in rows], total
 
-    async def rename(self, snapshot_id: int, told: Mapping[str, str | None]) -> Snapshot:
-        """`told` has what is to be set of `name` and `description`."""
-        check_naming(told.get("name") or "-", told.get("description"))
-        values = {"name": told.get("name"), "description": told.get("description")}
+    async def rename(self, snapshot_id: int, changes: Mapping[str, str | None]) -> Snapshot:
+        """`changes` has the new values of `name` and `description`."""
+        check_naming(changes.get("name") or "-", changes.get("description"))
+        values = {"name": changes.get("name"), "description": changes.get("description")}
         row = await self._db.row(
             SQL.snapshot_rename,
-            snapshot_id=_known(snapshot_id),
-            set_description="description" in told,
+            snapshot_id=_checked_id(snapshot_id),
+            set_description="description" in changes,
             **values,
         )
-        return _found(row, snapshot_id)
+        return _snapshot(row, snapshot_id)
 
     async def live(self, snapshot_id: int, change: LifetimeChange) -> Snapshot:
-        """How long it lives from now on."""
+        """Change the lifetime; a ttl counts from now."""
         row = await self._db.row(
-            SQL.snapshot_lifecycle, snapshot_id=_known(snapshot_id), **change.values()
+            SQL.snapshot_lifecycle, snapshot_id=_checked_id(snapshot_id), **change.values()
         )
-        return _found(row, snapshot_id)
+        return _snapshot(row, snapshot_id)
 
     async def hold(self, tx: Tx, snapshot_id: int) -> Snapshot:
-        """The snapshot, held against everybody who would begin something with it."""
-        return _found(await tx.row(SQL.snapshot_hold, snapshot_id=_known(snapshot_id)), snapshot_id)
+        """The snapshot, with an exclusive lock that blocks everyone who would use it."""
+        return _snapshot(
+            await tx.row(SQL.snapshot_hold, snapshot_id=_checked_id(snapshot_id)), snapshot_id
+        )
 
     async def lock(self, tx: Tx, snapshot_id: int) -> Snapshot:
-        """The snapshot, held until the transaction ends."""
-        return _found(await tx.row(SQL.snapshot_lock, snapshot_id=_known(snapshot_id)), snapshot_id)
+        """The snapshot, its row locked until the transaction ends."""
+        return _snapshot(
+            await tx.row(SQL.snapshot_lock, snapshot_id=_checked_id(snapshot_id)), snapshot_id
+        )
 
     async def move(
         self,
@@ -155,8 +159,7 @@ class Snapshots:
         error_message: str | None = None,
         failed_step: str | None = None,
     ) -> Snapshot:
-        """The next step of a snapshot that `lock` gave; one that the state machine does not have is
-        refused."""
+        """Change the status of a snapshot locked by `lock`; raises InvalidStateTransition."""
         snapshot.check(status)
         row = await tx.row(
             SQL.snapshot_move,
@@ -177,7 +180,7 @@ class Snapshots:
                 step=failed_step,
             )
         )
-        moved = _found(row, snapshot.snapshot_id)
+        moved = _snapshot(row, snapshot.snapshot_id)
         for follower in self._followers:
             await follower(tx, moved)
         return moved
@@ -187,7 +190,7 @@ def _dumped(counts: Mapping[str, int] | None) -> str | None:
     return None if counts is None else orjson.dumps(dict(counts)).decode()
 
 
-def _known(snapshot_id: int) -> int:
+def _checked_id(snapshot_id: int) -> int:
     if not 0 < snapshot_id <= MAX_ID:
         raise _missing(snapshot_id)
     return snapshot_id
@@ -197,7 +200,7 @@ def _missing(snapshot_id: int) -> NotFound:
     return NotFound(f"There is no snapshot {snapshot_id}.")
 
 
-def _found(row: asyncpg.Record | None, snapshot_id: int) -> Snapshot:
+def _snapshot(row: asyncpg.Record | None, snapshot_id: int) -> Snapshot:
     if row is None:
         raise _missing(snapshot_id)
     values: dict[str, Any] = dict(row)
@@ -213,6 +216,8 @@ def check_naming(name: str, description: str | None) -> None:
 
 def check_text(field: str, text: str, least: int, most: int) -> None:
     if not least <= len(text.strip() if least else text) or len(text) > most:
-        raise InvalidInput(f"{field} has {least} to {most} characters.", field=field)
+        raise InvalidInput(f"{field} must have {least} to {most} characters.", field=field)
     if "\x00" in text:
-        raise InvalidInput(f"{field} holds a NUL character, which cannot be stored.", field=field)
+        raise InvalidInput(
+            f"{field} contains a NUL character, which cannot be stored.", field=field
+        )

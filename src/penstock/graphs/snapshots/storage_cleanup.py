@@ -1,7 +1,7 @@
-"""Snapshots that failed long ago lose their files; the rows stay, to be looked at or tried again.
+"""Deletes the files of snapshots that failed long ago; the rows stay, for inspection or a retry.
 
-Only workers reach the storage, so what is done here is to ask one: the row forgets its files in the
-transaction that enqueues their erasure.
+Only workers access the storage: the row's prefix is cleared in the transaction that enqueues the
+deletion job.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 KEPT = timedelta(days=7)
 STILL_WRITTEN = timedelta(days=1)
-"""So long after a snapshot failed its last attempts may still have written."""
+"""For this long after a failure, the last attempts may still have written files."""
 BATCH = 500
 
 
@@ -65,6 +65,6 @@ class StorageCleanup(Loop[Cleaned]):
 
 
 def erasure(prefix: str, *, before: datetime | None = None) -> JobSpec:
-    """The job that removes what is under a prefix, or of it what was written before a moment."""
+    """A job that deletes the files under a prefix, optionally only those written before a time."""
     moment = {} if before is None else {"before": before.isoformat()}
     return JobSpec(kind=ERASE, payload={"prefix": prefix, **moment})

@@ -1,5 +1,4 @@
-"""Once a day a job that removes what attempts left behind: a worker runs it, for only workers reach
-the storage."""
+"""Enqueues the daily sweep job, which deletes files left behind by attempts; a worker runs it."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """`total` is 1 when today's sweep was not asked for yet."""
+    """`total` is 1 if today's sweep was enqueued now."""
 
     total: int = 0
 

@@ -1,9 +1,9 @@
-"""The export face: the kernel's verbs in the words of export workers.
+"""Adapter of the export worker API to the job kernel.
 
-Claiming takes jobs that were never parked, polling those that were and are due. An update is one of
-the kernel's fenced writes: a query that was submitted, or runs on, parks the job; `completed` and
-`failed` end it; a number of rows alone is progress. An attempt that does not hold the job any more
-changes nothing and is told so.
+Claiming takes jobs that were never parked; polling takes parked jobs that are due. An update maps
+to one of the kernel's fenced writes: a submitted or running query parks the job; `completed` and
+`failed` end it; a row count alone is progress. An attempt that no longer holds the job changes
+nothing and gets StaleAttempt.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from penstock.jobs.notifier import Line
     from penstock.jobs.store import PgJobStore
 
-LONGEST_PAUSE = 100.0
-"""A third of Trino's own patience with a query that nobody asks after."""
+MAX_PAUSE = 100.0
+"""A third of Trino's timeout for queries that are not polled."""
 NewStatus: TypeAlias = Literal["submitted", "completed", "failed"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What an attempt has to say of its job."""
+    """An update of a job by the attempt that holds it."""
 
     status: NewStatus | None = None
     query_id: str | None = None
@@ -50,10 +50,16 @@ class Change:
 
     @property
     def polls(self) -> bool:
-        """Whether it says that a query runs on elsewhere."""
-        told = (self.query_id, self.next_uri, self.next_poll_at, self.poll_count, self.submitted_at)
+        """Whether the update says that the query still runs at Trino."""
+        fields = (
+            self.query_id,
+            self.next_uri,
+            self.next_poll_at,
+            self.poll_count,
+            self.submitted_at,
+        )
         return self.status == "submitted" or (
-            self.status is None and any(each is not None for each in told)
+            self.status is None and any(value is not None for value in fields)
         )
 
 
@@ -67,16 +73,16 @@ class ExportWorkerAdapter:
         self, worker: str, limit: int, *, wait: float = 0, line: Line | None = None
     ) -> list[ExportJob]:
         claimed = await self._jobs.claim(worker, [QUEUE], limit, wait=wait, line=line, polled=False)
-        return await self._held(claimed)
+        return await self._with_fences(claimed)
 
     async def poll(self, worker: str, limit: int) -> list[ExportJob]:
-        """Parked jobs that are due, each to one caller, with a new fence."""
-        return await self._held(await self._jobs.claim(worker, [QUEUE], limit, polled=True))
+        """Claim parked jobs that are due, with a new fence."""
+        return await self._with_fences(await self._jobs.claim(worker, [QUEUE], limit, polled=True))
 
-    async def give_back(self, held: Sequence[ExportJob], reason: str) -> None:
+    async def give_back(self, jobs: Sequence[ExportJob], reason: str) -> None:
         fences = [
             Fence(job_id=job.job_id, attempt_id=job.attempt_id)
-            for job in held
+            for job in jobs
             if job.attempt_id is not None
         ]
         await self._jobs.release([Release(fence=fence, reason=reason) for fence in fences])
@@ -86,33 +92,31 @@ class ExportWorkerAdapter:
         fence = Fence(job_id=job_id, attempt_id=attempt_id)
         if change.rows_so_far is not None:
             update = ProgressUpdate(fence=fence, progress={"rows": change.rows_so_far})
-            _written(await self._jobs.progress([update]), fence)
+            _require_written(await self._jobs.progress([update]), fence)
         if change.polls:
-            _written(await self._jobs.park([self._parking(fence, job, change)]), fence)
+            _require_written(await self._jobs.park([self._parking(fence, job, change)]), fence)
         elif change.status is not None:
             [verdict] = await self._jobs.finish(
                 [Ending(fence=fence, outcome=_outcome(job, change))]
             )
-            _written([verdict.accepted], fence)
+            _require_written([verdict.accepted], fence)
         elif change.rows_so_far is None:
-            raise InvalidInput("The update says nothing new of the job.")
+            raise InvalidInput("The update is empty.")
         return await self._exports.get(job_id)
 
-    async def _held(self, claimed: Sequence[Claimed]) -> list[ExportJob]:
+    async def _with_fences(self, claimed: Sequence[Claimed]) -> list[ExportJob]:
         if not claimed:
             return []
         fences = {c.job_id: c.fence.attempt_id for c in claimed}
-        found = await self._exports.these(list(fences))
-        return [replace(job, attempt_id=fences[job.job_id]) for job in found]
+        jobs = await self._exports.these(list(fences))
+        return [replace(job, attempt_id=fences[job.job_id]) for job in jobs]
 
     def _parking(self, fence: Fence, job: ExportJob, change: Change) -> Parking:
         query = self._query(job, change)
-        pause = LONGEST_PAUSE
+        pause = MAX_PAUSE
         if change.next_poll_at is not None:
             pause = (change.next_poll_at - self._clock.now()).total_seconds()
-        return Parking(
-            fence=fence, state=query.state(), wake_in=min(max(0.0, pause), LONGEST_PAUSE)
-        )
+        return Parking(fence=fence, state=query.state(), wake_in=min(max(0.0, pause), MAX_PAUSE))
 
     def _query(self, job: ExportJob, change: Change) -> QueryState:
         old = job.query
@@ -120,7 +124,7 @@ class ExportWorkerAdapter:
         next_uri = change.next_uri or (old.next_uri if old else None)
         if not query_id or not next_uri:
             raise InvalidInput(
-                f"{job.order.entity}: a submitted job names its starburst_query_id and its next_uri."
+                f"{job.order.entity}: a submitted job needs its starburst_query_id and next_uri."
             )
         base = old if old is not None and old.query_id == query_id else None
         submitted = change.submitted_at or self._clock.now()
@@ -135,13 +139,17 @@ class ExportWorkerAdapter:
         )
         if base is None:
             return replace(fresh, attempt_no=job.attempts)
-        kept = base.submitted_at if change.submitted_at is None else fresh.submitted_at
+        submitted_at = base.submitted_at if change.submitted_at is None else fresh.submitted_at
         return replace(
-            base, next_uri=next_uri, poll_count=polls, submitted_at=kept, attempt_no=job.attempts
+            base,
+            next_uri=next_uri,
+            poll_count=polls,
+            submitted_at=submitted_at,
+            attempt_no=job.attempts,
         )
 
 
-def _written(answers: Sequence[bool], fence: Fence) -> None:
+def _require_written(answers: Sequence[bool], fence: Fence) -> None:
     if not all(answers):
         raise StaleAttempt(
             f"Export job {fence.job_id} is no longer held by attempt {fence.attempt_id}.",
@@ -151,8 +159,8 @@ def _written(answers: Sequence[bool], fence: Fence) -> None:
 
 def _outcome(job: ExportJob, change: Change) -> Outcome:
     if change.status == "failed":
-        said = change.error_message or f"{job.order.entity}: failed without a word."
-        return Failed(error={"code": "EXPORT_FAILED", "message": said, "retryable": False})
+        text = change.error_message or f"{job.order.entity}: failed without an error message."
+        return Failed(error={"code": "EXPORT_FAILED", "message": text, "retryable": False})
     if change.row_count is None:
         raise InvalidInput(
             f"{job.order.entity}: a completed job needs its row_count.", field="row_count"

@@ -29,11 +29,11 @@ class Account:
         except KeyError:
             return f"uid {self.uid}"
 
-    def own(self, made: Path | int) -> None:
+    def own(self, path: Path | int) -> None:
         """Give what we made to the account, never what a link points to; for a plain user it is
         theirs already."""
         if os.geteuid() == 0:
-            os.chown(made, self.uid, self.gid, follow_symlinks=isinstance(made, int))
+            os.chown(path, self.uid, self.gid, follow_symlinks=isinstance(path, int))
 
     def reaches(self, path: Path) -> bool:
         """Whether the account can walk to the path, judged by the permissions of the folders above
@@ -44,10 +44,10 @@ class Account:
         return self.reaches(program) and (os.geteuid() != 0 or self._enters(program))
 
     def _enters(self, path: Path) -> bool:
-        found = path.stat()
-        if found.st_uid == self.uid:
-            return bool(found.st_mode & stat.S_IXUSR)
-        return bool(found.st_mode & (stat.S_IXGRP if found.st_gid == self.gid else stat.S_IXOTH))
+        status = path.stat()
+        if status.st_uid == self.uid:
+            return bool(status.st_mode & stat.S_IXUSR)
+        return bool(status.st_mode & (stat.S_IXGRP if status.st_gid == self.gid else stat.S_IXOTH))
 
 
 def for_folder(folder: Path) -> Account:
@@ -55,8 +55,8 @@ def for_folder(folder: Path) -> Account:
     turns."""
     if os.geteuid() != 0:
         return Account(uid=os.geteuid(), gid=os.getegid())
-    if folder.exists() and (found := folder.stat()).st_uid != 0:
-        return Account(uid=found.st_uid, gid=found.st_gid)
+    if folder.exists() and (status := folder.stat()).st_uid != 0:
+        return Account(uid=status.st_uid, gid=status.st_gid)
     return _stand_in()
 
 
@@ -68,6 +68,7 @@ def _stand_in() -> Account:
             continue
         return Account(uid=entry.pw_uid, gid=entry.pw_gid)
     raise PostgresFailed(
-        "PostgreSQL does not run as root, and there is neither a user postgres nor nobody to run it as.",
+        "PostgreSQL does not run as root, and there is neither a user postgres nor nobody to run"
+        " it as.",
         hint="Start Penstock as a plain user, or create one: useradd --system postgres",
     )

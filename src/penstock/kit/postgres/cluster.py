@@ -142,7 +142,8 @@ class Cluster:
 
     def _held(self, who: Holder | None) -> ClusterHeld:
         return ClusterHeld(
-            f"The PostgreSQL data in {self.places.folder} are held by {who or 'a process that cannot be named'}.",
+            f"The PostgreSQL data in {self.places.folder} are held by"
+            f" {who or 'a process that cannot be named'}.",
             hint=f"Use that one, or stop it: kill {who.pid}"
             if who
             else f"See who: fuser -v {self.places.lock}",
@@ -170,7 +171,8 @@ class Cluster:
         written, version = paths.written_by(self.places.folder), self._binaries.version
         if written != self._binaries.major:
             raise PostgresFailed(
-                f"The data in {self.places.data} are of PostgreSQL {written}, the programs of {version}.",
+                f"The data in {self.places.data} are of PostgreSQL {written}, the programs of"
+                f" {version}.",
                 hint=f"Set PENSTOCK_PG_BIN to the bin folder of a PostgreSQL {written}.",
             )
 
@@ -179,9 +181,9 @@ class Cluster:
         while (
             connection := await self._attempt(lock, started + self.settings.start_seconds)
         ) is None:
-            said = self._server.last_words() if self._server else ""
-            if not failure.is_still_in_use(said) or _now() - started > _DYING_SECONDS:
-                raise failure.explain(said, self.places.folder)
+            output = self._server.last_words() if self._server else ""
+            if not failure.is_still_in_use(output) or _now() - started > _DYING_SECONDS:
+                raise failure.explain(output, self.places.folder)
             await self._outlast_orphans(started)
         await self._furnish(connection)
         log.info(

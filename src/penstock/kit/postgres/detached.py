@@ -24,10 +24,10 @@ async def start(data_dir: Path, *, major: str | None = None) -> str:
     command = [sys.executable, "-m", "penstock.kit.postgres", "run", str(data_dir)]
     command += ["--major", major] if major else []
     with tempfile.TemporaryFile() as complaints:
-        said = await asyncio.to_thread(_first_line, command, complaints)
-        if not said:
+        first_line = await asyncio.to_thread(_first_line, command, complaints)
+        if not first_line:
             raise PostgresFailed(_last_line(complaints))
-    return said
+    return first_line
 
 
 async def stop(data_dir: Path, *, seconds: float = 60.0) -> bool:
@@ -47,11 +47,11 @@ def _first_line(command: list[str], complaints: IO[bytes]) -> str:
     # Not subprocess: that object would insist on seeing the end of a process that is meant to live
     # on.
     reader, writer = os.pipe()
-    with os.fdopen(reader) as said:
+    with os.fdopen(reader) as stream:
         wired = [(os.POSIX_SPAWN_DUP2, writer, 1), (os.POSIX_SPAWN_DUP2, complaints.fileno(), 2)]
         os.posix_spawn(command[0], command, os.environ, file_actions=wired, setsid=True)
         os.close(writer)
-        return said.readline().strip()
+        return stream.readline().strip()
 
 
 def _last_line(complaints: IO[bytes]) -> str:

@@ -1,4 +1,6 @@
-"""PostgreSQL's last words, and the system's, turned into one sentence and the thing to do about it."""
+"""PostgreSQL's last words, and the system's, turned into one sentence and the thing to do about
+it.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +33,8 @@ _SAID = {
     ),
     "could not look up effective user ID": (
         "PostgreSQL cannot make its files as a user without an entry in /etc/passwd.",
-        "Set PENSTOCK_PG_TEMPLATE to an archive that `python -m penstock.kit.postgres template FILE` wrote elsewhere, "
-        "or PENSTOCK_DATABASE_URL to a server that runs.",
+        "Set PENSTOCK_PG_TEMPLATE to an archive that `python -m penstock.kit.postgres template"
+        " FILE` wrote elsewhere, or PENSTOCK_DATABASE_URL to a server that runs.",
     ),
 }
 _RAISED = {
@@ -45,25 +47,25 @@ _RAISED = {
 _COMPLAINT = re.compile(r"(?:FATAL|PANIC|error): .*")
 
 
-def is_still_in_use(said: str) -> bool:
+def is_still_in_use(output: str) -> bool:
     """Whether the server did not start because the one before it, or a backend of it, has not gone
     yet."""
-    return any(sign in said for sign in _STILL_IN_USE)
+    return any(sign in output for sign in _STILL_IN_USE)
 
 
-def explain(said: str, folder: Path) -> PostgresFailed:
+def explain(output: str, folder: Path) -> PostgresFailed:
     for sign, (sentence, hint) in _SAID.items():
-        if sign in said:
+        if sign in output:
             return PostgresFailed(sentence.format(folder=folder), hint=hint)
     return PostgresFailed(
-        f"PostgreSQL did not start: {_complaint(said)}",
+        f"PostgreSQL did not start: {_complaint(output)}",
         hint=f"Its log is {folder / 'postgres.log'}.",
     )
 
 
-def _complaint(said: str) -> str:
+def _complaint(output: str) -> str:
     """The last line that complains, else the last line."""
-    lines = _COMPLAINT.findall(said) or said.strip().splitlines() or ["it said nothing."]
+    lines = _COMPLAINT.findall(output) or output.strip().splitlines() or ["it said nothing."]
     return lines[-1]
 
 

@@ -36,7 +36,10 @@ class Holder:
     command: str
 
     def __str__(self) -> str:
-        return f"process {self.pid} since {datetime.fromtimestamp(self.since, UTC):%Y-%m-%d %H:%M:%S} UTC ({self.command})"
+        return (
+            f"process {self.pid} since {datetime.fromtimestamp(self.since, UTC):%Y-%m-%d %H:%M:%S}"
+            f" UTC ({self.command})"
+        )
 
 
 class Lock:
@@ -83,7 +86,9 @@ def noted(places: Places) -> Holder | None:
 
 
 def supervisor(places: Places) -> Holder | None:
-    """The living process that took the lock; None when it is gone and only its server may be left."""
+    """The living process that took the lock; None when it is gone and only its server may be
+    left.
+    """
     if (taker := noted(places)) is None:
         return None
     try:

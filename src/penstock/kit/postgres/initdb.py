@@ -45,9 +45,9 @@ async def create(fresh: Path, at: Places, binaries: Binaries, lock: Lock) -> Non
 
 
 async def _checked(at: Places, command: list[str], lock: Lock) -> None:
-    code, said = await process.run(at.account, command, cwd=at.folder, keep=lock.fd)
+    code, output = await process.run(at.account, command, cwd=at.folder, keep=lock.fd)
     if code:
-        raise failure.explain(said, at.folder)
+        raise failure.explain(output, at.folder)
 
 
 def _command(binaries: Binaries, fresh: Path, locale: str) -> list[str]:
@@ -69,8 +69,8 @@ def _unpack(archive: Path, fresh: Path, account: Account) -> None:
         packed.extraction_filter = getattr(tarfile, "data_filter", None)
         packed.extractall(fresh)  # noqa: S202 - the operator made it
     fresh.chmod(0o700)
-    for made in (fresh, *fresh.rglob("*")):
-        account.own(made)
+    for path in (fresh, *fresh.rglob("*")):
+        account.own(path)
 
 
 def _sync(folder: Path) -> None:

@@ -67,13 +67,13 @@ class Places:
         return Path(f"/tmp/penstock-{self.account.uid}-{digest}")  # noqa: S108 - claim() checks whose it is
 
 
-def settle(wanted: Path, shared: Path) -> Places:
+def settle(requested: Path, shared: Path) -> Places:
     """Make the cluster's folder, or find where an earlier start put it."""
-    wanted = wanted.expanduser().absolute()
-    with failure.explained(wanted):
-        wanted.parent.mkdir(parents=True, exist_ok=True)
-        account = accounts.for_folder(wanted)
-        folder = _within_reach(wanted, account, shared)
+    requested = requested.expanduser().absolute()
+    with failure.explained(requested):
+        requested.parent.mkdir(parents=True, exist_ok=True)
+        account = accounts.for_folder(requested)
+        folder = _within_reach(requested, account, shared)
         claim(folder, account)
     return Places(folder=folder, account=account)
 
@@ -118,21 +118,23 @@ def written_by(data_dir: Path) -> str | None:
         return None
 
 
-def _within_reach(wanted: Path, account: Account, shared: Path) -> Path:
-    if wanted.is_symlink() and not wanted.exists():
+def _within_reach(requested: Path, account: Account, shared: Path) -> Path:
+    if requested.is_symlink() and not requested.exists():
         raise PostgresFailed(
-            f"{wanted} points to {wanted.readlink()}, which is gone.",
-            hint=f"Bring it back, or begin anew: rm {wanted}",
+            f"{requested} points to {requested.readlink()}, which is gone.",
+            hint=f"Bring it back, or begin anew: rm {requested}",
         )
-    if account.reaches(wanted):
-        return wanted.resolve()
-    if wanted.exists():
-        _remove_empty(wanted, account)
+    if account.reaches(requested):
+        return requested.resolve()
+    if requested.exists():
+        _remove_empty(requested, account)
     open_shared(shared)
     folder = Path(
-        tempfile.mkdtemp(prefix=f"{wanted.parent.name.lstrip('.')}-{wanted.name}-", dir=shared)
+        tempfile.mkdtemp(
+            prefix=f"{requested.parent.name.lstrip('.')}-{requested.name}-", dir=shared
+        )
     ).resolve()
-    wanted.symlink_to(folder)
+    requested.symlink_to(folder)
     return folder
 
 

@@ -35,9 +35,9 @@ def within_reach(binaries: Binaries, account: Account, shared: Path) -> Binaries
 
 
 def _fingerprint(binaries: Binaries) -> str:
-    found = binaries.postgres.stat()
+    status = binaries.postgres.stat()
     return hashlib.sha256(
-        f"{binaries.postgres}:{found.st_mtime_ns}:{found.st_size}".encode()
+        f"{binaries.postgres}:{status.st_mtime_ns}:{status.st_size}".encode()
     ).hexdigest()[:16]
 
 
@@ -47,7 +47,8 @@ def _check_movable(binaries: Binaries, account: Account) -> None:
     share = binaries.bin_dir.parent / "share"
     if not any((share / folder / "postgres.bki").is_file() for folder in (".", "postgresql")):
         raise PostgresFailed(
-            f"The server runs as {account.name}, who cannot run the programs in {binaries.bin_dir}.",
+            f"The server runs as {account.name}, who cannot run the programs in"
+            f" {binaries.bin_dir}.",
             hint="Install PostgreSQL where everybody may run it, and set PENSTOCK_PG_BIN.",
         )
 
@@ -63,7 +64,7 @@ def _copy(install: Path, target: Path) -> None:
         libraries = install.parent.with_name(f"{install.parent.name}.libs")
         if libraries.is_dir():
             shutil.copytree(libraries, fresh / libraries.name)
-        for made in (fresh, *fresh.rglob("*")):
-            made.chmod(0o755 if made.is_dir() or made.stat().st_mode & 0o100 else 0o644)
+        for path in (fresh, *fresh.rglob("*")):
+            path.chmod(0o755 if path.is_dir() or path.stat().st_mode & 0o100 else 0o644)
         if not target.exists():
             fresh.rename(target)

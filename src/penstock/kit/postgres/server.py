@@ -41,7 +41,9 @@ class Server:
         return await self._child.wait()
 
     async def answer(self, dsn: str, deadline: float) -> asyncpg.Connection[asyncpg.Record] | None:
-        """A real connection, which alone proves that the server is ready; None if it ended first."""
+        """A real connection, which alone proves that the server is ready; None if it ended
+        first.
+        """
         while self.code is None:
             try:
                 return await asyncpg.connect(dsn, timeout=5)

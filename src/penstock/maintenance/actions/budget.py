@@ -1,9 +1,8 @@
-"""How much an action may do. Files and bytes are settled when it is planned, seconds between two
-pieces of its work.
+"""The budget of an action: how many files, bytes and seconds it may use.
 
-What is done is committed piece by piece, so a budget that ends an action early leaves it done in
-part, never half done. The first piece is not refused for time: an action that never begins would
-never end either.
+Files and bytes are limited when the action is planned, seconds between two pieces of its work. Each
+piece is committed by itself, so an exhausted budget leaves a partial result and never a broken one.
+The first piece is never refused for time, or a small budget would block an action for ever.
 """
 
 from __future__ import annotations
@@ -13,22 +12,22 @@ from typing import TYPE_CHECKING, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from penstock.maintenance.actions.context import Run
+    from penstock.maintenance.actions.context import ActionContext
     from penstock.maintenance.actions.model import Action
 
 T = TypeVar("T")
-SPENT = "The budget was spent."
-TOO_SMALL = "The budget is too small for any of it."
+SPENT = "The budget was used up before the action was complete."
+TOO_SMALL = "The budget is too small to do any part of the action."
 
 
 class Budget:
-    def __init__(self, run: Run, action: Action) -> None:
-        self._run = run
+    def __init__(self, context: ActionContext, action: Action) -> None:
+        self._context = context
         self._files: float = action.options.get("max_files", float("inf"))
         self._bytes: float = action.options.get("max_bytes", float("inf"))
         self._seconds: float = action.options.get("max_seconds", float("inf"))
         self.spent = False
-        """Whether something had to be left out."""
+        """Whether any work was left out."""
 
     @property
     def sized(self) -> bool:
@@ -46,8 +45,8 @@ class Budget:
         self._bytes -= size
 
     def fitting(self, items: Iterable[T], size: Callable[[T], int]) -> list[T]:
-        """Those that fit into what is left, each one file; a large one does not stand in the way of
-        smaller ones."""
+        """The items that fit the remaining budget, one file each; an item that is too large is
+        skipped and smaller ones after it are still taken."""
         taken = []
         for item in items:
             if self.holds(1, size(item)):
@@ -58,8 +57,8 @@ class Budget:
         return taken
 
     def late(self) -> bool:
-        """Asked between two pieces of work."""
-        over = self._run.seconds > self._seconds
+        """Whether the time limit has passed; checked between two pieces of work."""
+        over = self._context.seconds > self._seconds
         self.spent = self.spent or over
         return over
 

@@ -1,8 +1,8 @@
-"""rewrite_data_files: small files become large ones, row by row the same.
+"""rewrite_data_files: compact small data files into large ones without changing any row.
 
-Groups are rewritten one after the other and committed a few at a time: a budget that ends the work
-early, or a kill, loses at most the last few, and a writer that conflicts with one commit does not
-undo the others.
+Groups are rewritten one after the other and committed a few at a time. An exhausted budget or a
+killed worker loses at most the groups that are not committed yet, and a conflict with another
+writer affects one commit only.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
 
     from penstock.maintenance.actions.compaction_plan import Group
-    from penstock.maintenance.actions.context import Run
+    from penstock.maintenance.actions.context import ActionContext
     from penstock.maintenance.tables.table_access import TableAccess
 
 log = logging.get(__name__)
@@ -39,31 +39,37 @@ GROUPS_A_COMMIT = 10
 
 class Compaction:
     def __init__(
-        self, lake: TableAccess, run: Run, action: Action, reader: ManifestReader | None = None
+        self,
+        table_access: TableAccess,
+        context: ActionContext,
+        action: Action,
+        reader: ManifestReader | None = None,
     ) -> None:
-        self._lake = lake
-        self._run = run
+        self._table_access = table_access
+        self._context = context
         self._action = action
-        self._budget = Budget(run, action)
-        self._table: Table = lake.load()
+        self._budget = Budget(context, action)
+        self._table: Table = table_access.load()
         self._reader = reader or ManifestReader(self._table.io)
 
     def plan(self) -> CompactionPlan:
         snapshot = self._table.metadata.current_snapshot()
         content = None if snapshot is None else self._reader.content(snapshot)
         return self._affordable(
-            plan_compaction(self._table, content, self._action, now_ms=self._run.now_ms)
+            plan_compaction(self._table, content, self._action, now_ms=self._context.now_ms)
         )
 
     def _affordable(self, plan: CompactionPlan) -> CompactionPlan:
-        """A group that is too large is cut, for one of many files would else never be begun."""
+        """Cut groups that exceed the budget; a group of many files would otherwise never start."""
         groups = [self._cut(group) for group in plan.groups]
-        kept = tuple(group for group in groups if group is not None)
+        affordable = tuple(group for group in groups if group is not None)
         out = sum(len(group.inputs) for group in plan.groups) - sum(
-            len(group.inputs) for group in kept
+            len(group.inputs) for group in affordable
         )
         return replace(
-            plan, groups=kept, skipped={**plan.skipped, "budget": out} if out else plan.skipped
+            plan,
+            groups=affordable,
+            skipped={**plan.skipped, "budget": out} if out else plan.skipped,
         )
 
     def _cut(self, group: Group) -> Group | None:
@@ -84,14 +90,14 @@ class Compaction:
                 message=self._budget.message(done=False),
             )
         replacement = Replacement(
-            lake=self._lake,
-            run=self._run,
+            table_access=self._table_access,
+            context=self._context,
             action=Name.REWRITE_DATA_FILES,
             plan=plan.content,
             reader=self._reader,
         )
         tally = _Tally(plan, self._budget)
-        writer = GroupWriter(self._table, self._run, self._action, plan.target)
+        writer = GroupWriter(self._table, self._context, self._action, plan.target)
         try:
             self._work(plan, replacement, writer, tally)
         except (ContentDiffers, Refused, UnreadableFile) as e:
@@ -121,21 +127,23 @@ class Compaction:
     ) -> None:
         number = replacement.plan.snapshot.sequence_number or 0
         change = Change(
-            removed=tuple(entry for each in done for entry in each.group.inputs),
+            removed=tuple(entry for rewritten in done for entry in rewritten.group.inputs),
             added=tuple(
-                NewFile(file=file, sequence_number=number) for each in done for file in each.files
+                NewFile(file=file, sequence_number=number)
+                for rewritten in done
+                for file in rewritten.files
             ),
         )
         try:
-            writer.check_independently(min(done, key=lambda each: each.bytes))
-            self._run.step("files_verified")
-            committed = replacement.commit(change, self._run.summary(Name.REWRITE_DATA_FILES))
+            writer.check_independently(min(done, key=lambda rewritten: rewritten.bytes))
+            self._context.step("files_verified")
+            committed = replacement.commit(change, self._context.summary(Name.REWRITE_DATA_FILES))
         except (CommitUnknown, StaleAttempt):
             raise
         except CommitConflict as e:
             discard(self._table, change.added_files)
             tally.conflict(e.message, len(change.removed))
-            log.info("compaction_abandoned", job_id=self._run.job_id, why=e.message)
+            log.info("compaction_abandoned", job_id=self._context.job_id, why=e.message)
         except BaseException:
             discard(self._table, change.added_files)
             raise
@@ -159,11 +167,11 @@ class _Tally:
 
     @property
     def files(self) -> int:
-        return sum(len(each.group.inputs) for each in self._done)
+        return sum(len(rewritten.group.inputs) for rewritten in self._done)
 
     @property
     def bytes(self) -> int:
-        return sum(each.group.bytes for each in self._done)
+        return sum(rewritten.group.bytes for rewritten in self._done)
 
     def committed(self, done: list[Rewritten], snapshot_id: int, tries: int) -> None:
         self._done += done
@@ -175,12 +183,12 @@ class _Tally:
         self._skipped["conflict"] = self._skipped.get("conflict", 0) + files
 
     def stop(self, error: ContentDiffers | Refused | UnreadableFile) -> None:
-        """What ended the work after a part of it was committed."""
+        """Record the error that ended the work after some groups were committed."""
         self._why = error.message if error.hint is None else f"{error.message} {error.hint}"
         self._failed = not isinstance(error, Refused)
 
     def outcome(self) -> Outcome:
-        added = [file for each in self._done for file in each.files]
+        added = [file for rewritten in self._done for file in rewritten.files]
         status = (
             Ended.PARTIAL if self._budget.spent or (self._why and self._done) else Ended.COMPLETED
         )
@@ -195,7 +203,7 @@ class _Tally:
             rewritten_bytes=self.bytes,
             added_files=len(added),
             added_bytes=sum(file.file_size_in_bytes for file in added),
-            rows=sum(each.rows for each in self._done),
+            rows=sum(rewritten.rows for rewritten in self._done),
             commits=self.commits,
             tries=self.tries,
             snapshot_ids=tuple(self._snapshots),

@@ -1,5 +1,4 @@
-"""Which data files are worth being written anew, and which of them together. Nothing is read but
-manifests."""
+"""Plans a compaction: which data files to rewrite and how to group them. Reads manifests only."""
 
 from __future__ import annotations
 
@@ -49,8 +48,8 @@ TARGET_PROPERTY = "write.target-file-size-bytes"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """Files of one partition that become others together. Each of `deletes` applies to one at
-    least."""
+    """Files of one partition that are rewritten together; each of `deletes` applies to at least one
+    of them."""
 
     key: PartitionKey
     inputs: tuple[ManifestEntry, ...]
@@ -66,11 +65,11 @@ class Group:
 
     @property
     def partition(self) -> Record:
-        """The values of the partition that all inputs are in."""
+        """The partition values that all inputs share."""
         return self.inputs[0].data_file.partition
 
     def outputs(self, target: int) -> int:
-        """So many that none is small or large, or the next plan would take them again."""
+        """How many files to write so that the next plan selects none of them again."""
         count = max(1, ceil(self.bytes / target))
         return count - 1 if count > 1 and self.bytes < SMALL * target * count else count
 
@@ -114,7 +113,7 @@ def plan_compaction(
 
 
 def target_bytes(table: Table, action: Action) -> int:
-    """A request's word, then the table's, then ours."""
+    """The target size: the request's option, else the table's property, else our default."""
     of_table = whole_number(table.properties.get(TARGET_PROPERTY, ""))
     return action.number("target_file_bytes", of_table or TARGET)
 
@@ -123,12 +122,14 @@ def check_readable(content: Content) -> None:
     if any(e.data_file.content == DataFileContent.EQUALITY_DELETES for e in content.deletes):
         raise Refused(
             "The table has equality deletes, which the embedded engine cannot read.",
-            hint="Use a remote one.",
+            hint="Use a remote engine.",
         )
     other = {str(e.data_file.file_format) for e in content.data} - {str(FileFormat.PARQUET)}
     if other:
         raise Refused(
-            f"The table has files of the format {', '.join(sorted(other))}; the embedded engine writes Parquet."
+            f"The table has {', '.join(sorted(other))} files; the embedded engine supports only "
+            "Parquet.",
+            hint="Use a remote engine.",
         )
 
 
@@ -148,21 +149,21 @@ class _Planning:
         self.skipped: Counter[str] = Counter()
 
     def groups(self) -> tuple[Group, ...]:
-        """Most files first: a budget that ends early has then ended the most."""
-        found: dict[PartitionKey, list[ManifestEntry]] = defaultdict(list)
+        """Groups with the most files first, so that a limited budget removes as many as it can."""
+        by_partition: dict[PartitionKey, list[ManifestEntry]] = defaultdict(list)
         for entry in self._wanted():
-            found[partition_key(entry.data_file)].append(entry)
+            by_partition[partition_key(entry.data_file)].append(entry)
         groups = [
             g
-            for key, entries in found.items()
+            for key, entries in by_partition.items()
             if not self._hot(key, entries)
             for g in self._packed(key, entries)
         ]
         return tuple(sorted(groups, key=lambda group: -len(group.inputs)))
 
     def _rewritable(self) -> Sequence[ManifestEntry]:
-        """A file that is live more than once stays as it is: deletes name rows by path, and its
-        entries may have different ones.
+        """Leaves out files that are live more than once: deletes refer to rows by path, and the
+        entries of one path may have different deletes.
         """
         twice = duplicate_paths(self._content.data)
         entries = [entry for entry in self._content.data if entry.data_file.file_path not in twice]
@@ -187,8 +188,8 @@ class _Planning:
         return matching
 
     def _hot(self, key: PartitionKey, entries: Sequence[ManifestEntry]) -> bool:
-        """A partition that is being written to is left alone: writers there would conflict with us.
-        An unpartitioned table is never left alone for that, or a busy one would never be tidied."""
+        """Whether a partition was written to recently; a rewrite there would conflict with its
+        writers. Never true of an unpartitioned table, or a busy one would never be compacted."""
         if not key[1]:
             return False
         snapshots = (
@@ -213,7 +214,7 @@ class _Planning:
                 size = 0
             bins[-1].append(entry)
             size += entry.data_file.file_size_in_bytes
-        return [self._group(key, each) for each in bins if self._worth(each)]
+        return [self._group(key, packed) for packed in bins if self._worth(packed)]
 
     def _group(self, key: PartitionKey, inputs: list[ManifestEntry]) -> Group:
         deletes = {entry_key(d): d for entry in inputs for d in self._deletes.applying_to(entry)}

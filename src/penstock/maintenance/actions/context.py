@@ -1,4 +1,4 @@
-"""One attempt at work on a table: its names, its brakes, and the steps that tests stop it at."""
+"""The context of one attempt to run an action: file names, cancellation check, clock and steps."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 MARK = "penstock"
 FENCED = "x"
-"""Before the attempt in the names of what only a holder of the job can commit. No attempt begins
-with it."""
+"""Prefix of the attempt id in names of files that only the current holder of the job can commit. No
+attempt id begins with it."""
 _FENCED = re.compile(rf"(.*/)?(penstock-\d+-{FENCED}|[^/]*\.{MARK}{FENCED}).*")
 
 
@@ -33,18 +33,17 @@ def _no_step(_name: str) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
-    """`check` raises when the attempt must stop; `step` is called at each named step, after what it
-    names is done."""
+class ActionContext:
+    """`check` raises when the attempt must stop; `step` is called after each named step, for tests
+    to stop a worker there."""
 
     job_id: int
     attempt: str
     fenced: bool = False
-    """Whether it commits by way of the control plane: what it wrote is of no use once it lost its
-    job.
+    """Whether commits go through the control plane, which refuses them once the job is lost.
 
-    Other attempts may be alive whatever this control plane knows of them: the table may be in a
-    catalog of another Penstock too, or in one of ours under another name and lock.
+    Otherwise another attempt may still be able to commit: the table may also be in a catalog of
+    another Penstock, or in one of ours under another name and lock.
     """
     check: Callable[[], None] = _nothing
     step: Callable[[str], None] = _no_step
@@ -54,13 +53,13 @@ class Run:
 
     @property
     def name(self) -> str:
-        """What everything that this attempt writes is called by."""
+        """The name prefix of every file that this attempt writes."""
         return f"penstock-{self.job_id}-{self._label}"
 
     @property
     def mark(self) -> str:
-        """What a metadata file is called by before its ending, where other engines allow letters
-        and digits only."""
+        """The part of a metadata file's name before its suffix, where other engines allow only
+        letters and digits."""
         return f"{MARK}{self._label}"
 
     @property
@@ -76,13 +75,13 @@ class Run:
         return self.ticks() - self.started
 
     def is_over(self, location: TableLocation, file: Listed, *, exact: bool) -> bool:
-        """Whether the attempt that wrote a file, by the file's name, cannot commit it any more."""
+        """Whether the attempt that wrote a file, according to its name, can no longer commit it."""
         name = file.path.removeprefix(location.path).lstrip("/")
         at_once = exact and _FENCED.fullmatch(name) is not None
         return self.now() - file.modified > timedelta(seconds=0 if at_once else DAY_SECONDS)
 
     def summary(self, action: str) -> dict[str, str]:
-        """What a snapshot says of who made it."""
+        """Snapshot summary properties that identify the job and the attempt."""
         return {
             "app-name": "penstock",
             "penstock.job-id": str(self.job_id),

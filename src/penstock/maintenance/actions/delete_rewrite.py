@@ -1,9 +1,8 @@
-"""rewrite_position_delete_files: deletes that apply to no live file are dropped, small delete files
-are merged.
+"""rewrite_position_delete_files: drop dangling position deletes and merge small delete files.
 
-A merged file has the greatest sequence number of those that it replaces. So it must not hold a row
-that did not apply before: a path may have been removed and added again after the delete of its
-rows.
+A merged file gets the greatest sequence number of the files that it replaces. So it must not hold a
+row that did not apply before: a path may have been removed and added again after its rows were
+deleted.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
     from pyiceberg.manifest import ManifestEntry
     from pyiceberg.table import Table
 
-    from penstock.maintenance.actions.context import Run
+    from penstock.maintenance.actions.context import ActionContext
     from penstock.maintenance.tables.content import PartitionKey
     from penstock.maintenance.tables.table_access import TableAccess
 
@@ -50,13 +49,17 @@ Chosen: TypeAlias = "dict[PartitionKey, list[ManifestEntry]]"
 
 class DeleteRewrite:
     def __init__(
-        self, lake: TableAccess, run: Run, action: Action, reader: ManifestReader | None = None
+        self,
+        table_access: TableAccess,
+        context: ActionContext,
+        action: Action,
+        reader: ManifestReader | None = None,
     ) -> None:
-        self._lake = lake
-        self._run = run
-        self._budget = Budget(run, action)
+        self._table_access = table_access
+        self._context = context
+        self._budget = Budget(context, action)
         self._least = action.number("min_input_files", MIN_INPUT_FILES)
-        self._table: Table = lake.load()
+        self._table: Table = table_access.load()
         self._reader = reader or ManifestReader(self._table.io)
         self._skipped: Counter[str] = Counter()
 
@@ -87,14 +90,16 @@ class DeleteRewrite:
         change = Change(removed=removed, added=added, content=ManifestContent.DELETES)
         files = change.added_files
         replacement = Replacement(
-            lake=self._lake,
-            run=self._run,
+            table_access=self._table_access,
+            context=self._context,
             action=Name.REWRITE_POSITION_DELETE_FILES,
             plan=content,
             reader=self._reader,
         )
         try:
-            done = replacement.commit(change, self._run.summary(Name.REWRITE_POSITION_DELETE_FILES))
+            done = replacement.commit(
+                change, self._context.summary(Name.REWRITE_POSITION_DELETE_FILES)
+            )
         except (CommitUnknown, StaleAttempt):
             raise
         except CommitConflict as e:
@@ -134,14 +139,14 @@ class DeleteRewrite:
     def _written(
         self, content: Content, chosen: Chosen
     ) -> tuple[tuple[NewFile, ...], tuple[ManifestEntry, ...]]:
-        """What comes and what goes, partition by partition as long as there is time."""
+        """The added and the removed files, partition by partition until the time is used up."""
         deletes = _Deletes(content, self._table.io)
         added: list[NewFile] = []
         removed: list[ManifestEntry] = []
         for entries in chosen.values():
             if removed and self._budget.late():
                 break
-            self._run.check()
+            self._context.check()
             merged = self._merged(deletes, entries)
             added += [] if merged is None else [merged]
             removed += entries
@@ -155,8 +160,8 @@ class DeleteRewrite:
         return content
 
     def _chosen(self, content: Content) -> Chosen:
-        """All of a partition with several delete files, and those that hold a dangling one; as the
-        budget allows."""
+        """The delete files of each partition that has several of them or a dangling one, within the
+        budget."""
         deletes = _Deletes(content, self._table.io)
         partitions: dict[PartitionKey, list[ManifestEntry]] = defaultdict(list)
         for entry in content.deletes:
@@ -174,13 +179,13 @@ class DeleteRewrite:
         }
 
     def _fitting(self, deletes: _Deletes, entries: list[ManifestEntry]) -> list[ManifestEntry]:
-        """One file alone of several is not worth a commit, unless it goes altogether."""
+        """One file out of several is not worth a commit, unless it can be dropped entirely."""
         fits = self._budget.fitting(entries, lambda entry: entry.data_file.file_size_in_bytes)
         alone = len(fits) == 1 < len(entries)
         return [] if alone and not deletes.dangles(fits[0]) else fits
 
     def _merged(self, deletes: _Deletes, entries: list[ManifestEntry]) -> NewFile | None:
-        """One file for all that is still of use; None when nothing is."""
+        """One file with all deletes that still apply; None when none does."""
         table = pa.concat_tables(map(deletes.rows, entries))
         table = (
             table.group_by(["file_path", "pos"])
@@ -189,12 +194,12 @@ class DeleteRewrite:
         )
         if not table.num_rows:
             return None
-        file = write_positions(self._table, self._run, entries[0].data_file, table)
+        file = write_positions(self._table, self._context, entries[0].data_file, table)
         return NewFile(file=file, sequence_number=max(e.sequence_number or 0 for e in entries))
 
 
 class _Deletes:
-    """What the delete files of a snapshot do to its data files."""
+    """Relates the delete files of a snapshot to its data files."""
 
     def __init__(self, content: Content, io: FileIO) -> None:
         self._io = io
@@ -203,7 +208,7 @@ class _Deletes:
         self._duplicate_deletes = duplicate_paths(content.deletes)
 
     def unmergeable(self, entry: ManifestEntry) -> str | None:
-        """Why a delete file must stay as it is; None if it may be merged or dropped."""
+        """Why a delete file cannot be merged or dropped; None if it can."""
         file = entry.data_file
         if file.file_path in self._duplicate_deletes:
             return "duplicate_path"
@@ -212,14 +217,14 @@ class _Deletes:
             return "duplicate_path"
         data = self._data.get(only_data_file(file) or "")
         apart = data is not None and partition_key(data.data_file) != partition_key(file)
-        # It applies because it is for one data file only, which a merged one would not be.
+        # It applies only because it names a single data file, which a merged file would not.
         return "other_partition" if apart and not self.dangles(entry) else None
 
     def dangles(self, entry: ManifestEntry) -> bool:
         return not self.rows(entry).num_rows
 
     def rows(self, entry: ManifestEntry) -> pa.Table:
-        """Those of a delete file that apply to a live data file."""
+        """The rows of a delete file that apply to a live data file."""
         rows = read_positions(self._io, entry.data_file)
         paths = pc.unique(rows["file_path"]).to_pylist()
         return rows_of(rows, [path for path in paths if self._applies(entry, path)])

@@ -1,12 +1,12 @@
-"""expire_snapshots: old snapshots leave the history, and the files that only they named leave the
-storage.
+"""expire_snapshots: remove old snapshots and delete the files that only they reference.
 
-The commit asserts every branch and tag as it was looked at, and that `gc.enabled` is not false by
-then. What may be deleted is found after it, from the metadata of that moment; data goes before the
-manifests that name it and these before the lists, so a crash leaves orphans and never a name
-without a file. What a crash leaves is written down before the commit, and deleted by the table's
-next job: see `pending_deletion`. A location that another table shares is refused before the commit,
-and files that may be another table's are left: see `table_folders`.
+The commit asserts that no branch or tag has changed since planning and that `gc.enabled` is still
+not false. The files to delete are computed after the commit, from the current metadata. Data files
+are deleted before the manifests that reference them, and manifests before the manifest lists, so a
+crash leaves orphan files and never a dangling reference. A record of the pending deletion is
+written before the commit; the table's next job finishes what a crash left (see `pending_deletion`).
+A location shared with another table is refused before the commit, and files that may belong to
+another table are left (see `table_folders`).
 """
 
 from __future__ import annotations
@@ -57,42 +57,44 @@ if TYPE_CHECKING:
     from pyiceberg.table.metadata import TableMetadata
     from pyiceberg.table.update import TableUpdate
 
-    from penstock.maintenance.actions.context import Run
+    from penstock.maintenance.actions.context import ActionContext
     from penstock.maintenance.tables.neighbors import Neighbor
     from penstock.maintenance.tables.table_access import Requirements, TableAccess
 
 log = logging.get(__name__)
 TRIES = 5
 ROUND = 50
-"""So many snapshots a commit where there is a limit of time."""
-FILES_WAIT = "The snapshots are expired; the next job deletes what is left of their files."
-FILES_LEFT = "gc.enabled was set to false meanwhile: files of the expired snapshots were left."
+"""Snapshots per commit when the action has a time limit."""
+FILES_WAIT = "The snapshots are expired; the next job deletes their remaining files."
+FILES_LEFT = (
+    "gc.enabled was set to false during the action; files of expired snapshots were not deleted."
+)
 
 
 @dataclass(frozen=True, slots=True)
 class HasSnapshots:
-    """A requirement of a commit: nobody else expired them first."""
+    """Commit requirement: the snapshots have not been expired by another writer."""
 
     snapshot_ids: frozenset[int]
 
     def validate(self, base_metadata: TableMetadata | None) -> None:
         snapshots = () if base_metadata is None else base_metadata.snapshots
         if not self.snapshot_ids <= {snapshot.snapshot_id for snapshot in snapshots}:
-            raise CommitFailedException("Somebody else expired snapshots meanwhile.")
+            raise CommitFailedException("Another writer expired snapshots concurrently.")
 
 
 class Expiry:
-    def __init__(self, lake: TableAccess, run: Run, action: Action) -> None:
-        self._lake = lake
-        self._run = run
+    def __init__(self, table_access: TableAccess, context: ActionContext, action: Action) -> None:
+        self._table_access = table_access
+        self._context = context
         self._action = action
-        self._budget = Budget(run, action)
+        self._budget = Budget(context, action)
         self._sizes: dict[str, int] = {}
-        self._neighbours: list[Neighbor] | None = None
+        self._neighbors: list[Neighbor] | None = None
 
     def plan(self) -> Outcome:
-        """Exactly what would go, if nobody committed in between."""
-        table = self._lake.load()
+        """What `execute` would remove if no other writer committed in between."""
+        table = self._table_access.load()
         whole = self._verdict(table)
         planner = self._planner(table, whole)
         verdict = self._affordable(table, planner, whole)
@@ -103,25 +105,25 @@ class Expiry:
                 status=Ended.NOTHING_TO_DO,
                 message=message,
             )
-        doomed = _doomed(table, planner, verdict.snapshots)
+        unreferenced = _unreferenced(table, planner, verdict.snapshots)
         return Outcome(
             action=Name.EXPIRE_SNAPSHOTS,
             status=Ended.PLANNED,
             expired_snapshots=len(verdict.snapshots),
-            deleted_files=len(doomed.all),
-            deleted_bytes=self._size(table, doomed.all),
-            files=doomed.all,
-            skipped=doomed.foreign,
-            message=_foreign_message(doomed.foreign),
+            deleted_files=len(unreferenced.all),
+            deleted_bytes=self._size(table, unreferenced.all),
+            files=unreferenced.all,
+            skipped=unreferenced.foreign,
+            message=_foreign_files_message(unreferenced.foreign),
         )
 
     def execute(self) -> Outcome:
-        """In rounds where there is a limit of time; else in one."""
+        """Expire in one commit, or in rounds when the action has a time limit."""
         done = Outcome(action=Name.EXPIRE_SNAPSHOTS, status=Ended.NOTHING_TO_DO)
         conflicts = 0
         conflict = ""
         while conflicts < TRIES and not (done.commits and self._budget.late()):
-            table = self._lake.load()
+            table = self._table_access.load()
             try:
                 whole = self._verdict(table)
                 planner = self._planner(table, whole)
@@ -144,12 +146,12 @@ class Expiry:
                 return self._ended(done)
         if conflicts == TRIES:
             status = Ended.PARTIAL if done.commits else Ended.ABANDONED
-            message = f"Other writers were first {TRIES} times: {conflict}"
+            message = f"Gave up after {TRIES} commit conflicts with other writers: {conflict}"
             return replace(done, status=status, message=message)
         return self._ended(done)
 
     def _ended(self, done: Outcome) -> Outcome:
-        foreign = _foreign_message(done.skipped)
+        foreign = _foreign_files_message(done.skipped)
         if done.message:
             return replace(done, status=Ended.PARTIAL, message=f"{done.message} {foreign}".strip())
         status = (
@@ -164,24 +166,24 @@ class Expiry:
 
     def _round(self, table: Table, planner: DeletionPlanner, verdict: Verdict) -> Outcome:
         pending = _pending(table, verdict.snapshots)
-        _doomed(table, planner, verdict.snapshots)  # fails here, while nothing is committed yet
-        self._run.step("expiry_planned")
-        record = write_record(table, self._run, pending)
-        self._run.step("deletion_recorded")
+        _unreferenced(table, planner, verdict.snapshots)  # raises before anything is committed
+        self._context.step("expiry_planned")
+        record = write_record(table, self._context, pending)
+        self._context.step("deletion_recorded")
         try:
             self._commit(table, verdict)
         except (CommitConflict, Refused):
             delete_file(table.io, record)
             raise
-        self._run.step("expiry_committed")
+        self._context.step("expiry_committed")
         deleted, message = self._delete(planner.reader, pending)
         if not deleted.stopped:
             delete_file(table.io, record)
-            self._run.step("record_removed")
+            self._context.step("record_removed")
         self._budget.take(deleted.files, deleted.bytes)
         log.info(
             "snapshots_expired",
-            job_id=self._run.job_id,
+            job_id=self._context.job_id,
             snapshots=len(verdict.snapshots),
             files=deleted.files,
             **deleted.foreign,
@@ -198,21 +200,23 @@ class Expiry:
         )
 
     def _delete(self, reader: ReferenceReader, pending: PendingDeletion) -> tuple[Deleted, str]:
-        """The snapshots are expired by now: if files stay, so does the record, for the next job."""
+        """Runs after the commit. If files remain, the record also stays for the next job."""
         try:
-            deleted = delete_files(self._lake, self._run, reader, self._neighbours or (), pending)
+            deleted = delete_files(
+                self._table_access, self._context, reader, self._neighbors or (), pending
+            )
         except (OSError, Refused, TableUnreadable, Unavailable) as e:
-            log.warning("expiry_not_finished", job_id=self._run.job_id, error=str(e))
+            log.warning("expiry_not_finished", job_id=self._context.job_id, error=str(e))
             return Deleted(stopped=True), f"{FILES_WAIT} {e}"
         return deleted, FILES_LEFT if deleted.stopped else ""
 
     def _planner(self, table: Table, verdict: Verdict) -> DeletionPlanner:
-        """Refused where the location is another table's too. Other tables are looked for once, and
-        only where snapshots go.
+        """Refused when another table shares the location. Other tables are listed once, and only
+        if there are snapshots to expire.
         """
-        if self._neighbours is None and verdict.snapshots:
-            self._neighbours = self._lake.neighbours()
-        folders = TableFolders(table, self._neighbours or ())
+        if self._neighbors is None and verdict.snapshots:
+            self._neighbors = self._table_access.neighbors()
+        folders = TableFolders(table, self._neighbors or ())
         folders.check_own()
         return DeletionPlanner(table, ReferenceReader(table.io), folders)
 
@@ -220,19 +224,19 @@ class Expiry:
         check_table(table, Name.EXPIRE_SNAPSHOTS)
         check_collectable(table)
         return expired(
-            table.metadata, rule_for(table.metadata, self._action), now_ms=self._run.now_ms
+            table.metadata, rule_for(table.metadata, self._action), now_ms=self._context.now_ms
         )
 
     def _affordable(self, table: Table, planner: DeletionPlanner, verdict: Verdict) -> Verdict:
-        """As many of the oldest snapshots as the files that go with them fit; more snapshots never
-        free fewer files."""
+        """As many of the oldest snapshots as the budget allows for their files. The number of files
+        grows with the number of snapshots, so a binary search finds the limit."""
         if not self._budget.sized or not verdict.snapshots:
             return verdict
         oldest = _oldest(table, verdict)
 
         def is_too_much(count: int) -> bool:
-            doomed = _doomed(table, planner, frozenset(oldest[:count])).all
-            return not self._budget.holds(len(doomed), self._size(table, doomed))
+            unreferenced = _unreferenced(table, planner, frozenset(oldest[:count])).all
+            return not self._budget.holds(len(unreferenced), self._size(table, unreferenced))
 
         count = bisect_left(range(1, len(oldest) + 1), True, key=is_too_much)
         self._budget.spent = self._budget.spent or count < len(oldest)
@@ -263,17 +267,17 @@ class Expiry:
         ]
         updates.append(RemoveSnapshots(snapshot_ids=sorted(verdict.snapshots)))
         try:
-            self._lake.commit(table, asserts, tuple(updates))
+            self._table_access.commit(table, asserts, tuple(updates))
         except CommitUnknown:
             if not self._landed(table, verdict):
                 raise
 
     def _landed(self, table: Table, verdict: Verdict) -> bool:
-        """Whether a commit of which nobody said whether it stands is in the table."""
+        """Whether a commit with unknown outcome is in the table."""
         try:
-            metadata = self._lake.load().metadata
+            metadata = self._table_access.load().metadata
         except PenstockError as e:
-            log.warning("commit_not_looked_up", job_id=self._run.job_id, error=e.message)
+            log.warning("commit_not_looked_up", job_id=self._context.job_id, error=e.message)
             return False
         present = {s.snapshot_id for s in metadata.snapshots}
         left = verdict.snapshots & present or verdict.refs & metadata.refs.keys()
@@ -290,20 +294,22 @@ def _pending(table: Table, snapshots: frozenset[int]) -> PendingDeletion:
     )
 
 
-def _doomed(table: Table, planner: DeletionPlanner, snapshots: frozenset[int]) -> Unreferenced:
-    """What only these snapshots name, in the order in which it goes."""
-    staying = references(table, planner.reader, without=snapshots)
-    return planner.unreferenced(_pending(table, snapshots), staying)
+def _unreferenced(
+    table: Table, planner: DeletionPlanner, snapshots: frozenset[int]
+) -> Unreferenced:
+    """The files that only these snapshots reference, in the order of deletion."""
+    live = references(table, planner.reader, without=snapshots)
+    return planner.unreferenced(_pending(table, snapshots), live)
 
 
-def _foreign_message(foreign: Mapping[str, int]) -> str:
-    """What is left for good, for no later action looks for it."""
+def _foreign_files_message(foreign: Mapping[str, int]) -> str:
+    """Reports the files that no later action will delete either."""
     parts = {
         Foreign.OUTSIDE: "outside the table's location and write paths",
         Foreign.SHARED: "in a folder of another table",
     }
     counts = [f"{foreign[reason]} {where}" for reason, where in parts.items() if reason in foreign]
-    return f"Files of expired snapshots were left: {', '.join(counts)}." if counts else ""
+    return f"Files of expired snapshots were not deleted: {', '.join(counts)}." if counts else ""
 
 
 def _added(one: Outcome, other: Outcome) -> Outcome:

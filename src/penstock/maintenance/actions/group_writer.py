@@ -1,7 +1,7 @@
-"""The rows of a group of files, written into new ones and proven to be the same.
+"""Writes the rows of a file group into new files and verifies that no row changed.
 
-Streaming: one batch is read, one row group is gathered, however large the table is. What was read
-is counted and summed up, and what was written is read back and must come to the same.
+Memory is bounded: one batch is read and one row group buffered, however large the table is. Rows
+are counted and checksummed while reading; the written files are read back and must match.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
 
     from penstock.maintenance.actions.compaction_plan import Group
-    from penstock.maintenance.actions.context import Run
+    from penstock.maintenance.actions.context import ActionContext
     from penstock.maintenance.tables.row_order import RowOrder
     from penstock.maintenance.tables.sorting import Keys
 
@@ -51,13 +51,12 @@ _LEAST = {
     "dictionary_pagesize_limit": ("write.parquet.dict-size-bytes", 0),
     "write_batch_size": ("write.parquet.page-row-limit", 1),
 }
-"""Below, Arrow writes without end or ends the process: the table's property, and its least value."""
+"""Table properties with their minimum; below it, Arrow loops for ever or aborts the process."""
 ROW_GROUP_BYTES, LEAST_ROW_GROUP_BYTES = 32 * MB, MB // 16
 CODECS = ("none", "snappy", "gzip", "brotli", "lz4", "zstd")
 SAMPLE_ROWS = 10_000
 REPEATED = 0.5
-"""A column of whose sample fewer than this are distinct is worth a dictionary; for others it is
-tried in vain."""
+"""Columns with a smaller share of distinct values in the sample are dictionary encoded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,18 +71,18 @@ class Rewritten:
 
 
 def discard(table: Table, files: tuple[DataFile, ...]) -> None:
-    """Only what no commit names for certain."""
+    """Delete new files; only for files that no commit can reference."""
     for file in files:
         with suppress(OSError):
             table.io.delete(file.file_path)
 
 
 class GroupWriter:
-    """Writes the rows of a group into new files and proves that they are the same rows."""
+    """Writes the rows of a group into new files and verifies that they are the same rows."""
 
-    def __init__(self, table: Table, run: Run, action: Action, target: int) -> None:
+    def __init__(self, table: Table, context: ActionContext, action: Action, target: int) -> None:
         self._table = table
-        self._run = run
+        self._context = context
         self._target = target
         self._arrow = file_schema(table.schema())
         self._statistics = StatisticsPlan.of(table.schema(), table.properties)
@@ -98,20 +97,20 @@ class GroupWriter:
         self._checksum.close()
 
     def write(self, group: Group) -> Rewritten:
-        """The files are gone again when anything goes wrong."""
+        """Rewrite a group; on any error the new files are deleted."""
         files: list[_Written] = []
         deleted = self._deleted(group)
         try:
             read = self._write(group, deleted, files)
-            self._run.step("files_written")
+            self._context.step("files_written")
             self._verify(group, deleted, files, read)
         except BaseException:
-            discard(self._table, tuple(each.file for each in files))
+            discard(self._table, tuple(output.file for output in files))
             raise
-        return Rewritten(group=group, files=tuple(each.file for each in files), rows=read.rows)
+        return Rewritten(group=group, files=tuple(output.file for output in files), rows=read.rows)
 
     def check_independently(self, rewritten: Rewritten) -> None:
-        """Let other readers look at the smallest file of a group that was written."""
+        """Let independent readers check the smallest file of a rewritten group."""
         if rewritten.files:
             self._others.check(min(rewritten.files, key=_size), (), None)
 
@@ -132,7 +131,7 @@ class GroupWriter:
                 part.write(rows)
                 del rows
                 pa.default_memory_pool().release_unused()
-                self._run.check()
+                self._context.check()
                 if part.size >= share:
                     files.append(part.close(group, self._order_id))
                     part = None
@@ -167,7 +166,7 @@ class GroupWriter:
         self, group: Group, deleted: Mapping[str, pa.ChunkedArray]
     ) -> Iterator[pa.RecordBatch]:
         for entry in group.inputs:
-            self._run.check()
+            self._context.check()
             file = entry.data_file
             yield from self._reader.batches(file, deleted.get(file.file_path))
 
@@ -189,10 +188,10 @@ class GroupWriter:
     def _sorted(
         self, batches: Iterator[pa.RecordBatch], keys: Keys, ways: Sequence[str]
     ) -> Iterator[pa.RecordBatch]:
-        return in_order(batches, keys, ways, check=self._run.check)
+        return in_order(batches, keys, ways, check=self._context.check)
 
     def _sample(self, group: Group, columns: tuple[int, ...]) -> list[pa.Array]:
-        """Deleted rows too; they do no harm to a sample."""
+        """Includes deleted rows, which do not matter for a sample."""
         files = (entry.data_file for entry in group.inputs)
         batches = (batch for file in files for batch in self._reader.columns(file, columns))
         return sampled(batches, group.rows)
@@ -207,30 +206,33 @@ class GroupWriter:
         self._check_inputs(group, deleted)
         inputs = [entry.data_file for entry in group.inputs]
         gone = sum(pc.count_distinct(positions).as_py() for positions in deleted.values())
-        check_promises(inputs, [each.statistics for each in files], self._statistics.leaves, gone)
+        check_promises(
+            inputs, [output.statistics for output in files], self._statistics.leaves, gone
+        )
         written = Digest()
-        for each in files:
-            with self._table.io.new_input(each.file.file_path).open() as source:
+        for output in files:
+            with self._table.io.new_input(output.file.file_path).open() as source:
                 parquet = pq.ParquetFile(source)
                 for number in range(parquet.num_row_groups):
-                    self._run.check()
+                    self._context.check()
                     written += self._checksum.of(parquet.read_row_group(number, use_threads=False))
         if written != read:
             raise ContentDiffers(
-                f"{read.rows} rows were read and {written.rows} written, or their content differs.",
-                hint="Nothing was committed. Report which table it is, and keep its files.",
+                f"The written files differ from their inputs ({read.rows} rows read, "
+                f"{written.rows} rows written).",
+                hint="Nothing was committed. Report the table, and keep its files.",
             )
 
     def _check_inputs(self, group: Group, deleted: Mapping[str, pa.ChunkedArray]) -> None:
-        """One file of each layout, and one with deleted rows, as other readers see it; the smallest
-        of them."""
+        """Let independent readers check the smallest file of each layout, with and without deleted
+        rows."""
         index = DeleteIndex(group.deletes)
         for entry in sorted(group.inputs, key=lambda entry: _size(entry.data_file)):
             file = entry.data_file
             positions = deleted.get(file.file_path)
             kind = self._reader.layout(file).key, positions is not None
             if kind not in self._checked:
-                self._run.check()
+                self._context.check()
                 deletes = [] if positions is None else index.applying_to(entry)
                 self._others.check(file, [delete.data_file for delete in deletes], positions)
                 self._checked.add(kind)
@@ -241,7 +243,7 @@ class GroupWriter:
 
     def _location(self) -> str:
         self._number += 1
-        name = f"{self._run.name}/{self._number:05d}.parquet"
+        name = f"{self._context.name}/{self._number:05d}.parquet"
         return f"{data_root(self._table)}/{name}"
 
 
@@ -267,7 +269,7 @@ class _Written:
 
 
 class _Part:
-    """One Parquet file on its way."""
+    """A Parquet file that is being written."""
 
     def __init__(self, table: Table, location: str, first: pa.Table, plan: StatisticsPlan) -> None:
         self._table = table
@@ -285,7 +287,7 @@ class _Part:
             )
         except ValueError as e:
             self.abort()
-            raise Refused(f"The table's properties for Parquet cannot be followed: {e}") from e
+            raise Refused(f"The table's Parquet properties are not supported: {e}") from e
 
     def write(self, rows: pa.Table) -> None:
         self._nans.add(rows)
@@ -328,8 +330,8 @@ def _options(properties: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _level(codec: str, level: int | None) -> int | None:
-    """None where the codec has no levels: Java minds one as little, and a table keeps it when its
-    codec is changed.
+    """None where the codec has no levels. Java also ignores the level then, and a table keeps its
+    level when the codec is changed.
     """
     if level is None or codec == "none" or not pa.Codec.supports_compression_level(codec):
         return None
@@ -343,7 +345,7 @@ def _level(codec: str, level: int | None) -> int | None:
 
 
 def _repetitive(rows: pa.Table) -> bool | list[str]:
-    """The columns that are worth a dictionary; all, where a nested one makes names ambiguous."""
+    """The columns to dictionary encode; True (all) if nested columns make names ambiguous."""
     if any(pa.types.is_nested(field.type) for field in rows.schema):
         return True
     sample = rows.slice(0, SAMPLE_ROWS)

@@ -1,6 +1,6 @@
-"""rewrite_manifests: many manifests become few, each with the files of neighbouring partitions.
+"""rewrite_manifests: merge many manifests into few, clustered by partition.
 
-Rebuilt from the head of the moment on every try, so there is nothing that it could conflict with.
+Every try is rebuilt from the current snapshot, so the action cannot conflict with other writers.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from penstock.maintenance.actions.model import MB, Action, Ended, Name, Outcome
 from penstock.maintenance.errors import CommitConflict, ContentDiffers, Refused
 from penstock.maintenance.tables.content import ManifestReader, partition_values
 from penstock.maintenance.tables.protection import Allowed
-from penstock.maintenance.tables.replacement import Abandoned, carried, commit
-from penstock.maintenance.tables.snapshot_draft import Draft, kept
+from penstock.maintenance.tables.replacement import Abandoned, commit, updated_totals
+from penstock.maintenance.tables.snapshot_draft import Draft, existing_entry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from pyiceberg.manifest import ManifestContent, ManifestEntry, ManifestFile
 
-    from penstock.maintenance.actions.context import Run
+    from penstock.maintenance.actions.context import ActionContext
     from penstock.maintenance.tables.content import Content
     from penstock.maintenance.tables.replacement import Committed
     from penstock.maintenance.tables.table_access import TableAccess
@@ -33,18 +33,22 @@ FILLED = 0.5
 
 
 ROUND = 100
-"""So many manifests a commit where there is a limit of time."""
+"""Manifests per commit when the action has a time limit."""
 
 
 class ManifestRewrite:
     def __init__(
-        self, lake: TableAccess, run: Run, action: Action, reader: ManifestReader | None = None
+        self,
+        table_access: TableAccess,
+        context: ActionContext,
+        action: Action,
+        reader: ManifestReader | None = None,
     ) -> None:
-        self._lake = lake
-        self._reader = reader or ManifestReader(lake.load().io)
-        self._run = run
+        self._table_access = table_access
+        self._reader = reader or ManifestReader(table_access.load().io)
+        self._context = context
         self._target = action.number("target_bytes", TARGET)
-        self._budget = Budget(run, action)
+        self._budget = Budget(context, action)
 
     def plan(self) -> Outcome:
         chosen = self._chosen()
@@ -62,11 +66,11 @@ class ManifestRewrite:
         size = ROUND if self._budget.timed else len(chosen)
         rounds = [chosen[start : start + size] for start in range(0, len(chosen), size or 1)]
         done: list[_Round] = []
-        for each in rounds:
+        for manifests in rounds:
             if done and self._budget.late():
                 break
             try:
-                done.append(self._rewrite(each))
+                done.append(self._rewrite(manifests))
             except (CommitConflict, Refused) as e:
                 if not done:
                     raise
@@ -84,19 +88,18 @@ class ManifestRewrite:
         return Outcome(
             action=Name.REWRITE_MANIFESTS,
             status=ended,
-            rewritten_files=sum(len(each.replaced) for each in done),
-            rewritten_bytes=sum(m.manifest_length for each in done for m in each.replaced),
-            added_files=sum(len(each.made) for each in done),
-            added_bytes=sum(m.manifest_length for each in done for m in each.made),
+            rewritten_files=sum(len(batch.replaced) for batch in done),
+            rewritten_bytes=sum(m.manifest_length for batch in done for m in batch.replaced),
+            added_files=sum(len(batch.written) for batch in done),
+            added_bytes=sum(m.manifest_length for batch in done for m in batch.written),
             commits=len(done),
-            tries=sum(each.committed.tries for each in done),
-            snapshot_ids=tuple(each.committed.snapshot_id for each in done),
+            tries=sum(batch.committed.tries for batch in done),
+            snapshot_ids=tuple(batch.committed.snapshot_id for batch in done),
             message=self._budget.message(done=bool(done)),
         )
 
     def _chosen(self) -> list[ManifestFile]:
-        """All of them where they are worth it; the smallest ones where the budget does not hold
-        all."""
+        """All manifests if a rewrite is worthwhile; the smallest ones if the budget is limited."""
         content = self._content()
         if content is None or not self._worth(content):
             return []
@@ -108,29 +111,29 @@ class ManifestRewrite:
     def _rewrite(self, chosen: Sequence[ManifestFile]) -> _Round:
         paths = frozenset(m.manifest_path for m in chosen)
         replaced: list[ManifestFile] = []
-        made: list[ManifestFile] = []
+        written: list[ManifestFile] = []
 
         def build(draft: Draft, head: Content) -> tuple[Sequence[ManifestFile], Mapping[str, str]]:
             whole = not self._budget.sized and not self._budget.timed
             replaced[:] = [m for m in head.manifests if whole or m.manifest_path in paths]
             if not replaced:
-                raise Abandoned("Another writer rewrote the manifests.")
-            made[:] = self._build(draft, replaced)
+                raise Abandoned("Another writer rewrote the manifests concurrently.")
+            written[:] = self._build(draft, replaced)
             gone = {m.manifest_path for m in replaced}
             rest = [m for m in head.manifests if m.manifest_path not in gone]
-            return [*made, *rest], self._summary(head, made, replaced)
+            return [*written, *rest], self._summary(head, written, replaced)
 
         allowed = Allowed(Name.REWRITE_MANIFESTS)
-        committed = commit(self._lake, self._run, self._reader, build, allowed=allowed)
-        return _Round(replaced=tuple(replaced), made=tuple(made), committed=committed)
+        committed = commit(self._table_access, self._context, self._reader, build, allowed=allowed)
+        return _Round(replaced=tuple(replaced), written=tuple(written), committed=committed)
 
     def _content(self) -> Content | None:
-        table = self._lake.load()
+        table = self._table_access.load()
         snapshot = table.metadata.current_snapshot()
         return None if snapshot is None else self._reader.content(snapshot)
 
     def _worth(self, content: Content) -> bool:
-        """More than would be needed, or some that hold nothing."""
+        """Whether there are more manifests than needed, or empty ones."""
         kinds: dict[tuple[int, ManifestContent], list[int]] = defaultdict(list)
         for manifest in content.manifests:
             kinds[manifest.partition_spec_id, manifest.content].append(manifest.manifest_length)
@@ -148,12 +151,12 @@ class ManifestRewrite:
         for (content, spec_id), entries in groups.items():
             ordered = sorted(entries, key=lambda e: _order(partition_values(e.data_file)))
             result += list(self._written(draft, spec_id, content, ordered))
-        count, wanted = (
+        count, expected = (
             sum((m.existing_files_count or 0) for m in result),
             sum(len(e) for e in groups.values()),
         )
-        if count != wanted:
-            raise ContentDiffers(f"{wanted} entries were read and {count} written.")
+        if count != expected:
+            raise ContentDiffers(f"{expected} manifest entries were read but {count} written.")
         return result
 
     def _written(
@@ -162,36 +165,35 @@ class ManifestRewrite:
         rest = list(entries)[::-1]
         while rest:
             with draft.writer(spec_id, content) as writer:
-                writer.add_entry(kept(rest.pop()))
+                writer.add_entry(existing_entry(rest.pop()))
                 while rest and writer.tell() < self._target:
-                    writer.add_entry(kept(rest.pop()))
+                    writer.add_entry(existing_entry(rest.pop()))
             yield writer.to_manifest_file()
 
     def _summary(
-        self, head: Content, made: Sequence[ManifestFile], replaced: Sequence[ManifestFile]
+        self, head: Content, written: Sequence[ManifestFile], replaced: Sequence[ManifestFile]
     ) -> dict[str, str]:
         before = head.snapshot.summary
         totals = dict(before.additional_properties) if before is not None else {}
         return {
-            "manifests-created": str(len(made)),
+            "manifests-created": str(len(written)),
             "manifests-replaced": str(len(replaced)),
             "manifests-kept": str(len(head.manifests) - len(replaced)),
-            "entries-processed": str(sum(m.existing_files_count or 0 for m in made)),
-            **carried(totals, {}),
-            **self._run.summary(Name.REWRITE_MANIFESTS),
+            "entries-processed": str(sum(m.existing_files_count or 0 for m in written)),
+            **updated_totals(totals, {}),
+            **self._context.summary(Name.REWRITE_MANIFESTS),
         }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Round:
     replaced: tuple[ManifestFile, ...]
-    made: tuple[ManifestFile, ...]
+    written: tuple[ManifestFile, ...]
     committed: Committed
 
 
 def _order(partition: tuple[object, ...]) -> tuple[tuple[bool, str, object], ...]:
-    """Any order will do that keeps equal partitions together and like values near; None and NaN
-    come first."""
+    """A sort key that clusters equal and similar partitions; None and NaN come first."""
     return tuple(
         (
             value is not None and value == value,

@@ -1,7 +1,7 @@
-"""The actions, their options and their limits; what each says of itself when it ends.
+"""The maintenance actions with their options and limits, and the outcome of an action.
 
-They run in one order whatever a request says: a commit costs in proportion to the snapshots that
-are there, so these go first; orphans last, for nothing depends on them.
+Actions always run in the same order. Snapshots are expired first, because the cost of each commit
+grows with their number; orphan files are removed last, because nothing depends on them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ DAY_SECONDS = 86_400
 
 
 class Name(enum.StrEnum):
-    """In the order in which they run."""
+    """The names of the actions, in the order in which they run."""
 
     EXPIRE_SNAPSHOTS = "expire_snapshots"
     REWRITE_DATA_FILES = "rewrite_data_files"
@@ -35,7 +35,7 @@ ORDER = tuple(Name)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
-    """A number with its limits, a text, or a switch."""
+    """The type of an option: a number with limits, a string, or a boolean."""
 
     kind: type
     low: float = 0
@@ -86,23 +86,23 @@ class Action:
         return {"name": str(self.name), **self.options}
 
 
-def parse(given: Sequence[str | Mapping[str, Any]]) -> tuple[Action, ...]:
-    """Checked, and in the order in which they run."""
-    if not given:
-        raise UnknownAction("No action is named.", hint=f"Known actions: {', '.join(ORDER)}.")
-    actions = [_action(each) for each in given]
+def parse(requested: Sequence[str | Mapping[str, Any]]) -> tuple[Action, ...]:
+    """Validate requested actions and put them in the order in which they run."""
+    if not requested:
+        raise UnknownAction("No action was requested.", hint=f"Known actions: {', '.join(ORDER)}.")
+    actions = [_action(request) for request in requested]
     names = [action.name for action in actions]
     if len(set(names)) < len(names):
-        raise UnknownAction("An action is named twice.")
+        raise UnknownAction("An action was requested twice.")
     return tuple(sorted(actions, key=lambda action: ORDER.index(action.name)))
 
 
-def _action(given: str | Mapping[str, Any]) -> Action:
-    fields = {"name": given} if isinstance(given, str) else dict(given)
+def _action(request: str | Mapping[str, Any]) -> Action:
+    fields = {"name": request} if isinstance(request, str) else dict(request)
     word = fields.pop("name", None)
     if word not in set(ORDER):
         raise UnknownAction(
-            f"There is no action {str(word)[:80]!r}.", hint=f"Known actions: {', '.join(ORDER)}."
+            f"Unknown action {str(word)[:80]!r}.", hint=f"Known actions: {', '.join(ORDER)}."
         )
     name = Name(word)
     return Action(
@@ -122,13 +122,15 @@ def _checked(name: Name, key: str, value: object) -> object:
         fits = isinstance(value, option.kind) and (
             option.kind is bool or 0 < len(str(value)) <= MAX_TEXT
         )
-        wanted = "true or false" if option.kind is bool else f"a text of 1 to {MAX_TEXT} characters"
+        expected = (
+            "true or false" if option.kind is bool else f"a text of 1 to {MAX_TEXT} characters"
+        )
     else:
         numeric = isinstance(value, int | option.kind) and not isinstance(value, bool)
         fits = numeric and option.low <= float(str(value)) <= option.high
-        wanted = f"a number from {option.low:g} to {option.high:g}"
+        expected = f"a number from {option.low:g} to {option.high:g}"
     if not fits:
-        raise InvalidInput(f"{name}: {key} must be {wanted}.", field=key)
+        raise InvalidInput(f"{name}: {key} must be {expected}.", field=key)
     return value
 
 
@@ -136,9 +138,9 @@ class Ended(enum.StrEnum):
     COMPLETED = "completed"
     NOTHING_TO_DO = "nothing_to_do"
     PARTIAL = "partial"
-    """A budget ended it; what was done until then is committed."""
+    """The budget ended the action; what was done until then is committed."""
     ABANDONED = "abandoned"
-    """Another writer's work conflicts; the table is as they left it."""
+    """Another writer's commit conflicts; the table is unchanged by us."""
     REFUSED = "refused"
     FAILED = "failed"
     UNKNOWN = "unknown"
@@ -147,8 +149,8 @@ class Ended(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """One shape for all actions and all engines. In a plan, `files` names exactly what would be
-    touched."""
+    """The outcome of an action, the same for all actions and engines. In a plan, `files` lists
+    exactly the files that would change."""
 
     action: Name
     status: Ended

@@ -1,11 +1,10 @@
-"""remove_orphan_files: what lies in a table's location and nothing names goes to a trash, and from
-there after a week.
+"""remove_orphan_files: move unreferenced files of a table's location to a trash folder for a week.
 
-Listing comes before metadata: a file that is committed in between is then named, and never the
-other way round. Whatever could make a live file look like an orphan is refused: a location that
-another table shares, a listing that misses files which the metadata names, names in another scheme,
-and a finding that is too good to be true. Before each batch of moves the table is loaded again:
-what it names by then stays, and so does everything once the table does not allow it any more.
+Storage is listed before the metadata is read, so a file that is committed in between counts as
+referenced. Anything that could make a live file look like an orphan is refused: a location shared
+with another table, a listing that misses referenced files, references in another scheme, and an
+implausibly large share of orphans. The table is reloaded before each batch of moves, so files that
+were referenced in the meantime stay, and the action stops once the table forbids it.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 
     from pyiceberg.table import Table
 
-    from penstock.maintenance.actions.context import Run
+    from penstock.maintenance.actions.context import ActionContext
     from penstock.maintenance.tables.storage import Listed
     from penstock.maintenance.tables.table_access import TableAccess
 
@@ -50,11 +49,11 @@ _STAMP = re.compile(r"(\d{8}T\d{6})-\d+")
 
 
 class Orphans:
-    def __init__(self, lake: TableAccess, run: Run, action: Action) -> None:
-        self._lake = lake
-        self._run = run
+    def __init__(self, table_access: TableAccess, context: ActionContext, action: Action) -> None:
+        self._table_access = table_access
+        self._context = context
         self._action = action
-        self._budget = Budget(run, action)
+        self._budget = Budget(context, action)
 
     def plan(self) -> Outcome:
         _, orphans = self._find()
@@ -75,17 +74,17 @@ class Orphans:
 
     def execute(self) -> Outcome:
         location, orphans = self._find()
-        self._run.step("orphans_found")
-        table = self._lake.load()
+        self._context.step("orphans_found")
+        table = self._table_access.load()
         _check(table)
         purged = self._purge(table, location)
         moved: list[Listed] = []
         stopped = ""
         for start in range(0, len(orphans), BATCH):
-            self._run.check()
+            self._context.check()
             if moved and self._budget.late():
                 break
-            table = self._lake.load()
+            table = self._table_access.load()
             try:
                 _check(table)
             except Refused as e:
@@ -96,15 +95,18 @@ class Orphans:
             named = _protected(table, location, references(table))
             batch = [file for file in orphans[start : start + BATCH] if file.path not in named]
             moved += self._trash(location, batch, begun=bool(moved))
-            self._run.step("orphans_moved")
-        log.info("orphans_removed", job_id=self._run.job_id, files=len(moved), purged=purged)
+            self._context.step("orphans_moved")
+        log.info("orphans_removed", job_id=self._context.job_id, files=len(moved), purged=purged)
         return Outcome(
             action=Name.REMOVE_ORPHAN_FILES,
             status=self._status(done=bool(moved or purged), stopped=bool(stopped)),
             deleted_files=len(moved),
             deleted_bytes=sum(file.size for file in moved),
-            message=f"{len(moved)} files are in {TRASH} for {TRASH_KEPT.days} days; {purged} older ones are purged. "
-            f"{stopped or self._budget.message(done=bool(moved))}".rstrip(),
+            message=(
+                f"{len(moved)} files were moved to {TRASH} for {TRASH_KEPT.days} days; "
+                f"{purged} older files were purged. "
+                f"{stopped or self._budget.message(done=bool(moved))}"
+            ).rstrip(),
         )
 
     def _status(self, *, done: bool, stopped: bool) -> Ended:
@@ -113,21 +115,21 @@ class Orphans:
         return Ended.COMPLETED if done else Ended.NOTHING_TO_DO
 
     def _find(self) -> tuple[TableLocation, list[Listed]]:
-        first = self._lake.load()
+        first = self._table_access.load()
         _check(first)
         location, reader = TableLocation(first), ReferenceReader(first.io)
         before = references(first, reader)
         listed = location.files()
-        self._run.step("storage_listed")
-        table = self._lake.load()
+        self._context.step("storage_listed")
+        table = self._table_access.load()
         _check(table)
         if location.locator.resolve(table.location()) != location.root:
-            raise Refused("The table was given another location meanwhile.", hint="Try again.")
+            raise Refused("The table's location was changed concurrently.", hint="Try again.")
         now = references(table, reader)
         named = _protected(table, location, now)
         _check_schemes(location, now)
         own = [file for file in listed if not file.path.startswith(f"{location.path}/{TRASH}/")]
-        check_alone(self._lake, table, location, own, named)
+        check_alone(self._table_access, table, location, own, named)
         _check_complete(location, before, now, {file.path for file in listed})
         orphans = self._old(table, location, [file for file in own if file.path not in named])
         _check_plausible(own, orphans)
@@ -141,7 +143,7 @@ class Orphans:
         unnamed: Sequence[Listed],
     ) -> list[Listed]:
         age = max(FLOOR, self._action.number("older_than_seconds", DEFAULT_AGE))
-        since = self._run.now() - timedelta(seconds=age)
+        since = self._context.now() - timedelta(seconds=age)
         visible = without_hidden(table, location, unnamed)
         old = [file for file in visible if file.modified < since]
         return [file for file in old if not is_pending_deletion(table, location, file)]
@@ -153,10 +155,10 @@ class Orphans:
         *,
         begun: bool,
     ) -> list[Listed]:
-        """Those for which there was time, and which are still what was listed."""
+        """Move files until the time is used up; skip those that changed since they were listed."""
         moved: list[Listed] = []
-        stamp = f"{self._run.now().astimezone(UTC):%Y%m%dT%H%M%S}"
-        folder = f"{location.path}/{TRASH}/{stamp}-{self._run.job_id}"
+        stamp = f"{self._context.now().astimezone(UTC):%Y%m%dT%H%M%S}"
+        folder = f"{location.path}/{TRASH}/{stamp}-{self._context.job_id}"
         for file in batch:
             if (begun or moved) and self._budget.late():
                 break
@@ -172,8 +174,8 @@ class Orphans:
         return moved
 
     def _purge(self, table: Table, location: TableLocation) -> int:
-        """How many files went; one that the table names, because somebody added it from the trash,
-        stays.
+        """Delete old trash and return how many files; a file that the table references, because it
+        was added from the trash, stays.
         """
         folders = [folder for folder in location.folders(TRASH) if self._is_due(folder)]
         if not folders:
@@ -199,7 +201,7 @@ class Orphans:
             moved_at = datetime.strptime(stamp[1], "%Y%m%dT%H%M%S").replace(tzinfo=UTC)
         except ValueError:
             return False  # a month 13: the folder is not ours
-        return self._run.now() - moved_at > TRASH_KEPT
+        return self._context.now() - moved_at > TRASH_KEPT
 
 
 def _check(table: Table) -> None:
@@ -212,10 +214,10 @@ def _protected(table: Table, location: TableLocation, names: References) -> froz
 
 
 def without_hidden(table: Table, location: TableLocation, files: Iterable[Listed]) -> list[Listed]:
-    """Without those below a name that begins with `_` or `.`, by which other tools keep theirs
-    apart: `_delta_log`.
+    """Leave out files below a name that begins with `_` or `.`, where other tools keep their own
+    files: `_delta_log`.
 
-    A partition folder may be called so, and hides nothing.
+    A partition folder with such a name is not hidden.
     """
     fields = [field for spec in table.specs().values() for field in spec.fields]
     partitions = tuple(f"{quote_plus(field.name)}=" for field in fields)
@@ -240,7 +242,9 @@ _TICK = timedelta(seconds=1)
 
 def _check_schemes(location: TableLocation, named: References) -> None:
     if elsewhere := location.in_another_store(named.all):
-        raise Refused(f"The table names {elsewhere[0][:200]} in another scheme than its location.")
+        raise Refused(
+            f"The table references {elsewhere[0][:200]} in another scheme than its location."
+        )
 
 
 def _check_complete(
@@ -249,13 +253,14 @@ def _check_complete(
     now: References,
     listed: AbstractSet[str],
 ) -> None:
-    """What the metadata named before and after the listing was listed; the metadata log may name
-    what is gone.
+    """Refused unless every file referenced before and after the listing was listed. Files of the
+    metadata log are not required to exist.
     """
     if missing := location.missing(before.required & now.required, listed):
         raise Refused(
-            f"The listing misses {len(missing)} files that the table names, {missing[0][:200]} among them.",
-            hint="The listing is not complete, or the table is damaged. Nothing was touched.",
+            f"The storage listing misses {len(missing)} files that the table references, for "
+            f"example {missing[0][:200]}.",
+            hint="The listing is incomplete, or the table is damaged. Nothing was changed.",
         )
 
 
@@ -264,5 +269,5 @@ def _check_plausible(all_files: Sequence[Listed], orphans: Sequence[Listed]) -> 
     if orphaned > TOO_MUCH * total:
         raise Refused(
             f"{orphaned} of {total} bytes look like orphans, which is more than half of them.",
-            hint="Look whether another table or tool keeps its files here.",
+            hint="Check whether another table or tool keeps its files here.",
         )

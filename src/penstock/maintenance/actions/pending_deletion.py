@@ -1,25 +1,23 @@
-"""Files of expired snapshots that are to be deleted: written down before the commit, finished by
-the next job.
+"""Records of pending deletions: files of expired snapshots that the next job deletes after a crash.
 
-An expiry commits first and deletes afterwards, so a kill in between would leave files that no
-snapshot names and no default action looks for. Therefore it writes a small record into the table's
-metadata folder before it commits, under the attempt's name: the table, the snapshots that go, their
-manifest lists and statistics. It removes the record when all is deleted. The next job of that
-table, whatever its actions, reads the records that it finds:
+An expiry commits first and deletes afterwards. A worker killed in between would leave files that no
+snapshot references and no default action looks for. Therefore the expiry writes a small record
+under the attempt's name into the table's metadata folder before it commits: the table, the expired
+snapshots, their manifest lists and statistics. It removes the record after the last deletion. The
+next job of the table, whatever its actions, reads the remaining records:
 
-- A snapshot of it is still in the table: the commit did not happen. Nothing is deleted but the
-  record; and that only when the attempt cannot commit any more, or after a day.
-- None is: the commit happened. The lists that are still there lead to the manifests, and these to
-  the data files. Each file is compared with all that the table names at that moment, as after any
-  expiry, and goes when nothing names it.
+- If a snapshot of the record is still in the table, the commit did not happen. Only the record is
+  deleted, once the attempt can no longer commit or after a day.
+- Otherwise the commit happened. The remaining manifest lists lead to the manifests, and these to
+  the data files. Each file is compared with everything the table references now, as after any
+  expiry, and is deleted when unreferenced.
 
-A record proves nothing by itself: it only says where to look, and what may be deleted is always
-decided by the metadata of the moment. Data goes before the manifests that lead to it and these
-before the lists, so what is missing on the way was dealt with before. A file outside the table's
-own folders, or in a folder of another table, is left: see `table_folders`. A record of another
-table that shares the folder is left alone, and so are all records while `gc.enabled` is not true.
-Deriving the same from the table's metadata log was not chosen: it is cut off by other writers, and
-it would also take what another engine expired and meant to keep.
+A record only says where to look; the current metadata always decides what may be deleted. Data is
+deleted before manifests and manifests before lists, so a missing file was handled before. A file
+outside the table's own folders, or in a folder of another table, is left (see `table_folders`).
+Records of another table in the same folder are left, and all records while `gc.enabled` is not
+true. The table's metadata log cannot replace the records: other writers truncate it, and it would
+include files that another engine expired and meant to keep.
 """
 
 from __future__ import annotations
@@ -47,7 +45,7 @@ if TYPE_CHECKING:
 
     from pyiceberg.table import Table
 
-    from penstock.maintenance.actions.context import Run
+    from penstock.maintenance.actions.context import ActionContext
     from penstock.maintenance.tables.neighbors import Neighbor
     from penstock.maintenance.tables.references import References
     from penstock.maintenance.tables.storage import Listed, StoragePath
@@ -72,20 +70,20 @@ class Deleted:
     files: int = 0
     bytes: int = 0
     stopped: bool = False
-    """Files were left: `gc.enabled` is not true any more, or the name is another table's by now."""
+    """Files remain: `gc.enabled` is no longer true, or the name now refers to another table."""
     foreign: Mapping[str, int] = field(default_factory=dict)
-    """How many files were left because they may be another table's, by the reason."""
+    """How many files were left because they may belong to another table, by reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unreferenced:
-    """In the order in which it goes."""
+    """Files that nothing references any more, in the order of deletion."""
 
     data: tuple[str, ...]
     manifests: tuple[str, ...]
     lists: tuple[str, ...]
     foreign: Mapping[str, int]
-    """How many more there are that may be another table's, by the reason."""
+    """How many more files may belong to another table, by reason."""
 
     @property
     def all(self) -> tuple[str, ...]:
@@ -93,7 +91,8 @@ class Unreferenced:
 
 
 class DeletionPlanner:
-    """Finds what only expired snapshots named; spellings of one file count as one."""
+    """Finds files that only expired snapshots reference; paths are compared by what they resolve
+    to."""
 
     def __init__(self, table: Table, reader: ReferenceReader, folders: TableFolders) -> None:
         self.reader = reader
@@ -102,23 +101,25 @@ class DeletionPlanner:
         self._resolved: dict[str, StoragePath] = {}
 
     def unreferenced(self, pending: PendingDeletion, live: References) -> Unreferenced:
-        staying = self.resolve_all(live.all)
+        live_paths = self.resolve_all(live.all)
         manifests = self.reader.manifests_left(pending.manifest_lists)
-        going = {manifest for manifest in manifests if self._resolve(manifest.path) not in staying}
+        going = {
+            manifest for manifest in manifests if self._resolve(manifest.path) not in live_paths
+        }
         data = self.reader.named_left(going)
         foreign: Counter[str] = Counter()
         return Unreferenced(
             data=(
-                *self._own(self.without(data, staying), foreign),
-                *self._own(self.without(pending.statistics, staying), foreign),
+                *self._own(self.without(data, live_paths), foreign),
+                *self._own(self.without(pending.statistics, live_paths), foreign),
             ),
             manifests=self._own(sorted(manifest.path for manifest in going), foreign),
-            lists=self._own(self.without(pending.manifest_lists, staying), foreign),
+            lists=self._own(self.without(pending.manifest_lists, live_paths), foreign),
             foreign=dict(foreign),
         )
 
     def _own(self, locations: Iterable[str], foreign: Counter[str]) -> tuple[str, ...]:
-        """Without those that may be another table's, which are counted."""
+        """Leave out files that may belong to another table, and count them."""
         own: list[str] = []
         for location in locations:
             reason = self._folders.why_foreign(self._resolve(location))
@@ -131,8 +132,10 @@ class DeletionPlanner:
     def resolve_all(self, locations: Iterable[str]) -> frozenset[StoragePath]:
         return frozenset(self._resolve(location) for location in locations)
 
-    def without(self, locations: Iterable[str], staying: frozenset[StoragePath]) -> tuple[str, ...]:
-        left = (location for location in locations if self._resolve(location) not in staying)
+    def without(
+        self, locations: Iterable[str], live_paths: frozenset[StoragePath]
+    ) -> tuple[str, ...]:
+        left = (location for location in locations if self._resolve(location) not in live_paths)
         return tuple(sorted(left))
 
     def _resolve(self, location: str) -> StoragePath:
@@ -141,9 +144,9 @@ class DeletionPlanner:
         return self._resolved[location]
 
 
-def write_record(table: Table, run: Run, pending: PendingDeletion) -> str:
-    """Where it is."""
-    name = f"{run.name}-expired-{uuid4().hex[:12]}.json"
+def write_record(table: Table, context: ActionContext, pending: PendingDeletion) -> str:
+    """Write the record of a pending deletion; returns its location."""
+    name = f"{context.name}-expired-{uuid4().hex[:12]}.json"
     location = locations(table.metadata).new_metadata_location(name)
     with table.io.new_output(location).create() as stream:
         stream.write(pending.model_dump_json().encode())
@@ -151,79 +154,83 @@ def write_record(table: Table, run: Run, pending: PendingDeletion) -> str:
 
 
 def delete_files(
-    lake: TableAccess,
-    run: Run,
+    table_access: TableAccess,
+    context: ActionContext,
     reader: ReferenceReader,
-    neighbours: Sequence[Neighbor],
+    neighbors: Sequence[Neighbor],
     pending: PendingDeletion,
 ) -> Deleted:
-    """Delete what only the snapshots of a committed expiry named; each batch is compared with the
-    table anew.
+    """Delete files that only the snapshots of a committed expiry referenced; each batch is compared
+    with the current table.
     """
-    table = lake.load()
+    table = table_access.load()
     check_table(table, Name.EXPIRE_SNAPSHOTS)
-    folders = TableFolders(table, neighbours)
+    folders = TableFolders(table, neighbors)
     folders.check_own()
     planner = DeletionPlanner(table, reader, folders)
     current, live = table.metadata_location, references(table, planner.reader)
-    doomed, staying = planner.unreferenced(pending, live), planner.resolve_all(live.all)
+    unreferenced, live_paths = planner.unreferenced(pending, live), planner.resolve_all(live.all)
     count = size = 0
     for step, paths in (
-        ("data_deleted", doomed.data),
-        ("manifests_deleted", doomed.manifests),
-        ("lists_deleted", doomed.lists),
+        ("data_deleted", unreferenced.data),
+        ("manifests_deleted", unreferenced.manifests),
+        ("lists_deleted", unreferenced.lists),
     ):
         for start in range(0, len(paths), BATCH):
-            run.check()
-            table = lake.load()
+            context.check()
+            table = table_access.load()
             check_table(table, Name.EXPIRE_SNAPSHOTS)
             is_same = str(table.metadata.table_uuid) == pending.table_uuid
             if not is_same or not may_collect(table.properties):
-                return Deleted(files=count, bytes=size, stopped=True, foreign=doomed.foreign)
+                return Deleted(files=count, bytes=size, stopped=True, foreign=unreferenced.foreign)
             if table.metadata_location != current:
-                current, staying = (
+                current, live_paths = (
                     table.metadata_location,
                     planner.resolve_all(references(table, planner.reader).all),
                 )
-            for path in planner.without(paths[start : start + BATCH], staying):
+            for path in planner.without(paths[start : start + BATCH], live_paths):
                 freed = delete_file(table.io, path)
                 count, size = count + (freed is not None), size + (freed or 0)
-        run.step(step)
-    return Deleted(files=count, bytes=size, foreign=doomed.foreign)
+        context.step(step)
+    return Deleted(files=count, bytes=size, foreign=unreferenced.foreign)
 
 
-def finish_deletions(lake: TableAccess, run: Run) -> int:
-    """Delete what earlier attempts wrote down and did not come to; how many files went."""
-    table = lake.load()
+def finish_deletions(table_access: TableAccess, context: ActionContext) -> int:
+    """Finish deletions that earlier attempts recorded; returns the number of deleted files."""
+    table = table_access.load()
     if not may_collect(table.properties):
         return 0
     count = 0
-    neighbours: Sequence[Neighbor] | None = None
+    neighbors: Sequence[Neighbor] | None = None
     location = TableLocation(table, locations(table.metadata).metadata_path)
     for file in records(location):
-        if run.attempt in file.name:
+        if context.attempt in file.name:
             continue
         pending = read_record(location, file)
         if pending is not None and pending.table_uuid != str(table.metadata.table_uuid):
             continue
         present = {snapshot.snapshot_id for snapshot in table.metadata.snapshots}
         if pending is None or pending.snapshot_ids & present:
-            if run.is_over(location, file, exact=lake.exact):
+            if context.is_over(location, file, exact=table_access.exact):
                 location.delete(file.path)
             continue
         try:
-            neighbours = lake.neighbours() if neighbours is None else neighbours
-            deleted = delete_files(lake, run, ReferenceReader(table.io), neighbours, pending)
+            neighbors = table_access.neighbors() if neighbors is None else neighbors
+            deleted = delete_files(
+                table_access, context, ReferenceReader(table.io), neighbors, pending
+            )
         except TableUnreadable as e:
-            log.warning("expiry_not_finished", job_id=run.job_id, record=file.name, error=e.message)
+            log.warning(
+                "expiry_not_finished", job_id=context.job_id, record=file.name, error=e.message
+            )
             continue
         count += deleted.files
         if not deleted.stopped:
             location.delete(file.path)
-            run.step("record_removed")
+            context.step("record_removed")
         log.info(
             "expiry_finished",
-            job_id=run.job_id,
+            job_id=context.job_id,
             record=file.name,
             files=deleted.files,
             **deleted.foreign,
@@ -236,7 +243,7 @@ def records(location: TableLocation) -> Sequence[Listed]:
 
 
 def read_record(location: TableLocation, file: Listed) -> PendingDeletion | None:
-    """None for one that was not written to its end: it is written before the commit, which then did
+    """None for a record that is not complete: it is written before the commit, so that commit did
     not happen.
     """
     try:
@@ -246,7 +253,7 @@ def read_record(location: TableLocation, file: Listed) -> PendingDeletion | None
 
 
 def is_pending_deletion(table: Table, location: TableLocation, file: Listed) -> bool:
-    """Whether a file is a record of this table that is still to be dealt with."""
+    """Whether a file is a record of this table."""
     if RECORD.fullmatch(file.name) is None:
         return False
     pending = read_record(location, file)

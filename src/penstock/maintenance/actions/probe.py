@@ -1,9 +1,8 @@
-"""The start-up probe: before this process compacts anything, it shows on a table of its own that it
-cannot bring deleted rows back, with the very library that is installed here.
+"""Start-up probe: verifies with the installed PyIceberg that a compaction keeps deletes.
 
-A table of two files; a plan; then, behind its back, a position delete and another commit on top of
-it. The replacement must be refused, and a plan made after that must yield the rows without the
-deleted one.
+It runs before the process compacts anything, on a scratch table of two files. A compaction is
+planned; then a position delete and another commit are added. The planned replacement must be
+refused, and a compaction planned afterwards must not bring the deleted row back.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from pyiceberg.manifest import ManifestContent
 from penstock.kit import logging
 from penstock.kit.scratch import scratch_folder
 from penstock.maintenance.actions.compaction import Compaction
-from penstock.maintenance.actions.context import Run
+from penstock.maintenance.actions.context import ActionContext
 from penstock.maintenance.actions.group_writer import GroupWriter
 from penstock.maintenance.actions.model import Action, Ended, Name
 from penstock.maintenance.tables.catalogs import CatalogConfig, open_catalog
@@ -43,7 +42,7 @@ _FORCED = Action(name=Name.REWRITE_DATA_FILES, options={"rewrite_all": True})
 
 @cache
 def proven() -> bool:
-    """Once a process."""
+    """Whether the probe passed; it runs once per process."""
     try:
         with scratch_folder("probe") as folder:
             config = CatalogConfig(
@@ -63,7 +62,7 @@ def proven() -> bool:
     if not result:
         log.error(
             "probe_refused",
-            hint="The installed PyIceberg does not behave as it must; nothing is compacted.",
+            hint="The installed PyIceberg does not behave as required; compaction is disabled.",
         )
     return result
 
@@ -73,20 +72,23 @@ def _prove(catalog: Catalog) -> bool:
     table = catalog.create_table("probe.rows", pa.schema([("id", pa.int64())]))
     for start in (0, 3):
         table.append(pa.table({"id": pa.array(range(start, start + 3), pa.int64())}))
-    lake, run = CatalogTableAccess(catalog, ("probe", "rows")), Run(job_id=0, attempt=uuid4().hex)
-    return _refuses_late(lake, run) and _keeps_deleted(lake, run)
+    table_access, context = (
+        CatalogTableAccess(catalog, ("probe", "rows")),
+        ActionContext(job_id=0, attempt=uuid4().hex),
+    )
+    return _refuses_late(table_access, context) and _keeps_deleted(table_access, context)
 
 
-def _refuses_late(lake: TableAccess, run: Run) -> bool:
-    table, reader = lake.load(), ManifestReader(lake.load().io)
-    plan = Compaction(lake, run, _FORCED).plan()
+def _refuses_late(table_access: TableAccess, context: ActionContext) -> bool:
+    table, reader = table_access.load(), ManifestReader(table_access.load().io)
+    plan = Compaction(table_access, context, _FORCED).plan()
     if plan.content is None or not plan.groups:
         return False
-    writer = GroupWriter(table, run, _FORCED, plan.target)
+    writer = GroupWriter(table, context, _FORCED, plan.target)
     rewritten = writer.write(plan.groups[0])
     writer.close()
-    delete_row(lake, run, plan.groups[0].inputs[0].data_file.file_path, 1)
-    lake.load().append(pa.table({"id": pa.array([6], pa.int64())}))
+    delete_row(table_access, context, plan.groups[0].inputs[0].data_file.file_path, 1)
+    table_access.load().append(pa.table({"id": pa.array([6], pa.int64())}))
     number = plan.content.snapshot.sequence_number or 0
     change = Change(
         removed=plan.groups[0].inputs,
@@ -94,16 +96,20 @@ def _refuses_late(lake: TableAccess, run: Run) -> bool:
     )
     try:
         Replacement(
-            lake=lake, run=run, action=Name.REWRITE_DATA_FILES, plan=plan.content, reader=reader
+            table_access=table_access,
+            context=context,
+            action=Name.REWRITE_DATA_FILES,
+            plan=plan.content,
+            reader=reader,
         ).commit(change, {})
     except Abandoned:
         return True
     return False
 
 
-def _keeps_deleted(lake: TableAccess, run: Run) -> bool:
-    outcome = Compaction(lake, run, _FORCED).execute()
-    table = lake.load()
+def _keeps_deleted(table_access: TableAccess, context: ActionContext) -> bool:
+    outcome = Compaction(table_access, context, _FORCED).execute()
+    table = table_access.load()
     snapshot = table.metadata.current_snapshot()
     label = (
         snapshot is not None
@@ -117,14 +123,16 @@ def _keeps_deleted(lake: TableAccess, run: Run) -> bool:
     )
 
 
-def delete_row(lake: TableAccess, run: Run, path: str, position: int) -> None:
-    """As a merge-on-read engine does it, which the library cannot."""
+def delete_row(table_access: TableAccess, context: ActionContext, path: str, position: int) -> None:
+    """Delete a row as a merge-on-read engine does; PyIceberg cannot."""
 
     def build(draft: Draft, head: Content) -> tuple[Sequence[ManifestFile], Mapping[str, str]]:
         [entry] = [e for e in head.data if e.data_file.file_path == path]
-        file = write_deletes(draft.table, run, entry.data_file, [position])
+        file = write_deletes(draft.table, context, entry.data_file, [position])
         number = draft.table.metadata.next_sequence_number()
-        made = draft.manifest(file.spec_id, ManifestContent.DELETES, [draft.added(file, number)])
-        return [made, *head.manifests], {}
+        manifest = draft.manifest(
+            file.spec_id, ManifestContent.DELETES, [draft.added(file, number)]
+        )
+        return [manifest, *head.manifests], {}
 
-    commit(lake, run, ManifestReader(lake.load().io), build)
+    commit(table_access, context, ManifestReader(table_access.load().io), build)

@@ -1,4 +1,4 @@
-"""Which snapshots stay: the specification's rule for each branch and tag. Pure."""
+"""Snapshot retention by the Iceberg specification's rules for branches and tags. No I/O."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class Rule:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     snapshots: frozenset[int]
-    """Those that go."""
+    """Snapshots to expire."""
     refs: frozenset[str]
-    """Branches and tags that go, by their own or the table's word."""
+    """Branches and tags to remove, by their own or the table's settings."""
 
     @property
     def nothing(self) -> bool:
@@ -44,7 +44,7 @@ class Verdict:
 
 
 def rule_for(metadata: TableMetadata, action: Action) -> Rule:
-    """What the table promises its readers is never undercut by a request, nor by our defaults."""
+    """Neither a request nor our defaults go below the retention that the table promises."""
     age = action.number("older_than_seconds", -1) * 1000
     keep = action.number("retain_last", -1)
     promised_age, promised_keep = _number(metadata, AGE), _number(metadata, KEEP)
@@ -60,7 +60,7 @@ def rule_for(metadata: TableMetadata, action: Action) -> Rule:
 
 
 def _number(metadata: TableMetadata, name: str) -> int | None:
-    """A promise that cannot be read is not guessed at: the table is left as it is."""
+    """A retention property that cannot be parsed is refused, not guessed."""
     value = metadata.properties.get(name)
     if value is None:
         return None
@@ -110,9 +110,9 @@ def _kept_by(metadata: TableMetadata, ref: SnapshotRef, rule: Rule, now_ms: int)
         return {ref.snapshot_id}
     keep = ref.min_snapshots_to_keep or rule.keep
     since = now_ms - (ref.max_snapshot_age_ms or rule.age_ms)
-    found: set[int] = set()
+    snapshot_ids: set[int] = set()
     for snapshot in ancestors_of(metadata.snapshot_by_id(ref.snapshot_id), metadata):
-        if len(found) >= keep and snapshot.timestamp_ms < since:
+        if len(snapshot_ids) >= keep and snapshot.timestamp_ms < since:
             break
-        found.add(snapshot.snapshot_id)
-    return found
+        snapshot_ids.add(snapshot.snapshot_id)
+    return snapshot_ids

@@ -1,5 +1,4 @@
-"""What an engine elsewhere did to a table, as the table itself says; and what such an engine must
-not be asked for."""
+"""Checks before a remote engine runs an action, and what it changed according to the table."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ from penstock.maintenance.actions.orphans import TRASH
 from penstock.maintenance.engines.embedded import measure
 from penstock.maintenance.errors import CatalogUnavailable, Refused
 from penstock.maintenance.tables.garbage_collection import check_collectable
-from penstock.maintenance.tables.neighbors import check_alone, check_neighbours
+from penstock.maintenance.tables.neighbors import check_alone, check_neighbors
 from penstock.maintenance.tables.protection import opted_out
 from penstock.maintenance.tables.storage import Locator, TableLocation
 from penstock.maintenance.tables.table_folders import TableFolders
@@ -27,13 +26,13 @@ if TYPE_CHECKING:
     from penstock.maintenance.actions.model import Action
     from penstock.maintenance.tables.table_access import TableAccess
 
-    Made = Callable[[Mapping[str, str]], bool]
+    IsOurs = Callable[[Mapping[str, str]], bool]
 
 log = logging.get(__name__)
 REWRITES = frozenset(
     {Name.REWRITE_DATA_FILES, Name.REWRITE_POSITION_DELETE_FILES, Name.REWRITE_MANIFESTS}
 )
-"""Those that leave a snapshot."""
+"""Actions that commit a snapshot."""
 _COUNTS = {
     "rewritten_files": ("deleted-data-files", "removed-delete-files", "manifests-replaced"),
     "rewritten_bytes": ("removed-files-size",),
@@ -42,44 +41,44 @@ _COUNTS = {
 }
 
 
-def measured(lake: TableAccess) -> tuple[int, dict[str, int]]:
-    """The current snapshot, 0 for none, and what the table holds."""
-    table = lake.load()
+def measured(table_access: TableAccess) -> tuple[int, dict[str, int]]:
+    """The current snapshot id (0 for none) and the counts of the table."""
+    table = table_access.load()
     return table.metadata.current_snapshot_id or 0, measure(table)
 
 
-def landed(lake: TableAccess, since: int, made: Made) -> bool:
-    return any(True for _ in _snapshots(lake.load(), since, made))
+def landed(table_access: TableAccess, since: int, is_ours: IsOurs) -> bool:
+    return any(True for _ in _snapshots(table_access.load(), since, is_ours))
 
 
-def changes(table: Table, since: int, made: Made) -> dict[str, Any]:
-    """Files and bytes that came and went, as the snapshots that were made since say."""
-    found = list(_snapshots(table, since, made))
+def changes(table: Table, since: int, is_ours: IsOurs) -> dict[str, Any]:
+    """Files and bytes added and removed, by the summaries of our snapshots after `since`."""
+    snapshots = list(_snapshots(table, since, is_ours))
     counts = {
-        name: sum(int(s.get(key, 0)) for _, s in found for key in keys)
+        name: sum(int(s.get(key, 0)) for _, s in snapshots for key in keys)
         for name, keys in _COUNTS.items()
     }
     return {
         **counts,
-        "commits": len(found),
-        "snapshot_ids": tuple(snapshot.snapshot_id for snapshot, _ in found),
+        "commits": len(snapshots),
+        "snapshot_ids": tuple(snapshot.snapshot_id for snapshot, _ in snapshots),
     }
 
 
-def check_elsewhere(lake: TableAccess, table: Table, action: Action) -> None:
-    """What we know of a table and an engine elsewhere does not."""
+def check_elsewhere(table_access: TableAccess, table: Table, action: Action) -> None:
+    """Refuse what a remote engine would not: opted-out tables, `gc.enabled`, shared locations."""
     if (why := opted_out(table.properties)) is not None:
         raise Refused(why)
     if action.name in (Name.EXPIRE_SNAPSHOTS, Name.REMOVE_ORPHAN_FILES):
         check_collectable(table)
     if action.name is Name.EXPIRE_SNAPSHOTS:
-        TableFolders(table, lake.neighbours()).check_own()
+        TableFolders(table, table_access.neighbors()).check_own()
     if action.name is Name.REMOVE_ORPHAN_FILES:
-        _check_alone(lake, table)
+        _check_alone(table_access, table)
 
 
-def _check_alone(lake: TableAccess, table: Table) -> None:
-    """As on the embedded engine; by what the catalogs know alone where we cannot list."""
+def _check_alone(table_access: TableAccess, table: Table) -> None:
+    """The embedded engine's check; by the catalogs alone where the storage cannot be listed."""
     try:
         location = TableLocation(table)
         trash = f"{location.path}/{TRASH}/"
@@ -87,15 +86,15 @@ def _check_alone(lake: TableAccess, table: Table) -> None:
     except (Refused, CatalogUnavailable) as e:
         log.info("storage_not_listed", table=".".join(table.name()), why=e.message)
         locator = Locator(table.io.properties)
-        check_neighbours(locator, locator.resolve(table.location()), lake.neighbours())
+        check_neighbors(locator, locator.resolve(table.location()), table_access.neighbors())
         return
     lists = (snapshot.manifest_list for snapshot in table.metadata.snapshots)
     named = location.protected((table.metadata_location, *lists))
-    check_alone(lake, table, location, listed, named)
+    check_alone(table_access, table, location, listed, named)
 
 
 def _snapshots(
-    table: Table, since: int, made: Made
+    table: Table, since: int, is_ours: IsOurs
 ) -> Iterator[tuple[Snapshot, Mapping[str, str]]]:
     for snapshot in ancestors_of(table.metadata.current_snapshot(), table.metadata):
         if snapshot.snapshot_id == since:
@@ -105,5 +104,5 @@ def _snapshots(
                 **snapshot.summary.additional_properties,
                 "operation": snapshot.summary.operation.value,
             }
-            if made(summary):
+            if is_ours(summary):
                 yield snapshot, summary

@@ -1,9 +1,8 @@
-"""What an engine elsewhere must be able to do with one statement. Every call may come from another
-process.
+"""The interface of remote engines: run one SQL statement, polled by changing worker processes.
 
-`begin` is what can be written down before anything runs; `look` starts the statement when it does
-not run yet, and says how it is. So whoever dies between two calls has lost nothing: the next one
-goes on from what is written.
+`begin` returns a handle that is stored before anything runs; `look` starts the statement if it is
+not running yet and returns its state. A worker that dies between two calls loses nothing: the next
+one continues from the stored handle.
 """
 
 from __future__ import annotations
@@ -20,26 +19,26 @@ if TYPE_CHECKING:
 
     from pyiceberg.table import Table
 
-    from penstock.maintenance.actions.context import Run
+    from penstock.maintenance.actions.context import ActionContext
     from penstock.maintenance.actions.model import Action
     from penstock.maintenance.payloads import TableName
 
 
 class EngineFailed(PenstockError):
-    """The engine says that the statement is wrong, or cannot be done."""
+    """The engine rejected the statement, or the statement failed."""
 
     code = "ENGINE_FAILED"
 
 
 class EngineUnavailable(Unavailable):
-    """The engine does not answer, or lost the statement; another attempt may help."""
+    """The engine is unreachable or lost the statement; a retry may succeed."""
 
     code = "ENGINE_UNAVAILABLE"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
-    """A statement: by what name its engine shows it, and what reaches it."""
+class RemoteQuery:
+    """A statement on a remote engine: the id that the engine shows, and the handle to reach it."""
 
     query_id: str
     handle: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -47,15 +46,15 @@ class Held:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Running:
-    """Write `held` down, then look again: `at_once`, or after a while."""
+    """Still running: store `held`, then poll again, at once or after a pause."""
 
-    held: Held
+    held: RemoteQuery
     at_once: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
-    """The rows that it answered with, of an engine that answers with rows."""
+    """Finished, with result rows if the engine returns any."""
 
     rows: Sequence[Mapping[str, object]] = ()
 
@@ -71,52 +70,57 @@ Look: TypeAlias = Running | Finished | Failed
 class RemoteEngine(Protocol):
     @property
     def name(self) -> str:
-        """What results say of who made them."""
+        """The engine's name in results."""
 
     @property
-    def patience(self) -> float:
-        """For how many seconds the engine keeps a statement that nobody asks after."""
+    def client_timeout(self) -> float:
+        """Seconds after which the engine drops a statement that is not polled."""
 
     def statement(
-        self, action: Action, name: TableName, table: Table, run: Run, *, dry_run: bool
+        self,
+        action: Action,
+        name: TableName,
+        table: Table,
+        context: ActionContext,
+        *,
+        dry_run: bool,
     ) -> str:
-        """What the action is there; Refused when there is no word for it or for one of its options."""
+        """The action as SQL of this engine; Refused if it does not support it or an option."""
 
     def previews(self, action: Action) -> bool:
-        """Whether the statement of a dry run may be sent: it changes nothing, and answers with
-        files."""
+        """Whether the engine supports a dry run of the action that returns the affected files."""
 
-    def made(self, held: Held, summary: Mapping[str, str]) -> bool:
-        """Whether a snapshot that came since the beginning is this statement's, as far as its
-        summary says."""
+    def owns_snapshot(self, query: RemoteQuery, summary: Mapping[str, str]) -> bool:
+        """Whether a snapshot committed since the start belongs to this statement, by its
+        summary."""
 
-    async def begin(self, sql: str) -> Held: ...
+    async def begin(self, sql: str) -> RemoteQuery: ...
 
-    async def look(self, held: Held, sql: str, *, again: bool) -> Look:
-        """`again`: somebody else may have looked since `held` was written down, and died."""
+    async def look(self, query: RemoteQuery, sql: str, *, again: bool) -> Look:
+        """Poll. `again`: another worker may have started the statement after `query` was stored."""
 
-    async def cancel(self, held: Held) -> None: ...
+    async def cancel(self, query: RemoteQuery) -> None: ...
 
-    async def release(self, held: Held) -> None:
-        """Its end is written down: the engine may forget it."""
+    async def release(self, query: RemoteQuery) -> None:
+        """Free the statement on the engine; called after its result is stored."""
 
     async def __aenter__(self) -> Self: ...
 
     async def __aexit__(self, *_: object) -> None: ...
 
 
-def trace(action: Action, name: TableName, run: Run) -> str:
-    """The comment that every statement begins with, so that it is found in the engine's own list.
+def trace(action: Action, name: TableName, context: ActionContext) -> str:
+    """The leading SQL comment that identifies the job in the engine's query list.
 
-    No name can end or nest it, nor ask for a variable: a slash and a dollar are written as JSON may
-    write them.
+    Slashes and dollars are JSON-escaped, so no name can close or nest the comment or be expanded
+    as a variable.
     """
-    said = {
+    fields = {
         "app": "penstock",
-        "job": run.job_id,
-        "attempt": run.attempt,
+        "job": context.job_id,
+        "attempt": context.attempt,
         "action": action.name,
         "table": str(name),
     }
-    text = orjson.dumps(said).decode().replace("/", "\\u002f").replace("$", "\\u0024")
+    text = orjson.dumps(fields).decode().replace("/", "\\u002f").replace("$", "\\u0024")
     return f"/* {text} */"

@@ -1,4 +1,4 @@
-"""The embedded engine: PyIceberg and Arrow, in this process."""
+"""The embedded engine: runs actions with PyIceberg and Arrow in this process."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
 
     from pyiceberg.table import Table
 
-    from penstock.maintenance.actions.context import Run
+    from penstock.maintenance.actions.context import ActionContext
     from penstock.maintenance.tables.table_access import TableAccess
 
 log = logging.get(__name__)
-MAX_FILES_TOLD = 1000
-"""A plan names every file up to here, and counts the rest."""
+MAX_FILES_LISTED = 1000
+"""An outcome lists at most this many files and counts the rest."""
 
 
 class Work(Protocol):
@@ -51,10 +51,16 @@ class Work(Protocol):
 
 
 class _Compacting:
-    """Compaction with its plan in the shape of all the others; it needs the probe."""
+    """Adapts Compaction to `Work`; requires that the start-up probe passed."""
 
-    def __init__(self, lake: TableAccess, run: Run, action: Action, reader: ManifestReader) -> None:
-        self._work = Compaction(lake, run, action, reader)
+    def __init__(
+        self,
+        table_access: TableAccess,
+        context: ActionContext,
+        action: Action,
+        reader: ManifestReader,
+    ) -> None:
+        self._work = Compaction(table_access, context, action, reader)
 
     def plan(self) -> Outcome:
         plan = self._work.plan()
@@ -72,47 +78,55 @@ class _Compacting:
     def execute(self) -> Outcome:
         if not proven():
             raise Refused(
-                "The conflict check did not prove itself at start-up; this process does not compact."
+                "The start-up probe of the conflict check failed; this process does not compact.",
+                hint="See the log event probe_failed or probe_refused of this worker.",
             )
         return self._work.execute()
 
 
-def _work(lake: TableAccess, run: Run, action: Action, reader: ManifestReader) -> Work:
+def _work(
+    table_access: TableAccess, context: ActionContext, action: Action, reader: ManifestReader
+) -> Work:
     match action.name:
         case Name.EXPIRE_SNAPSHOTS:
-            return Expiry(lake, run, action)
+            return Expiry(table_access, context, action)
         case Name.REWRITE_DATA_FILES:
-            return _Compacting(lake, run, action, reader)
+            return _Compacting(table_access, context, action, reader)
         case Name.REWRITE_POSITION_DELETE_FILES:
-            return DeleteRewrite(lake, run, action, reader)
+            return DeleteRewrite(table_access, context, action, reader)
         case Name.REWRITE_MANIFESTS:
-            return ManifestRewrite(lake, run, action, reader)
+            return ManifestRewrite(table_access, context, action, reader)
         case Name.REMOVE_ORPHAN_FILES:
-            return Orphans(lake, run, action)
+            return Orphans(table_access, context, action)
 
 
-def plan(lake: TableAccess, run: Run, action: Action) -> Outcome:
-    """What the action would do to the table as it is now; nothing is written."""
-    return _guarded(lake, run, action, lambda work: work.plan(), measured=False)
+def plan(table_access: TableAccess, context: ActionContext, action: Action) -> Outcome:
+    """What the action would do to the current table; nothing is written."""
+    return _guarded(table_access, context, action, lambda work: work.plan(), measured=False)
 
 
-def execute(lake: TableAccess, run: Run, action: Action) -> Outcome:
-    """Do it. What the table refuses or another writer prevents is an outcome, not an error."""
-    run = replace(run, started=run.ticks())
-    return _guarded(lake, run, action, lambda work: work.execute(), measured=True)
+def execute(table_access: TableAccess, context: ActionContext, action: Action) -> Outcome:
+    """Run the action. A refusal or a conflict with another writer is an outcome, not an error."""
+    context = replace(context, started=context.ticks())
+    return _guarded(table_access, context, action, lambda work: work.execute(), measured=True)
 
 
 def _guarded(
-    lake: TableAccess, run: Run, action: Action, act: Callable[[Work], Outcome], *, measured: bool
+    table_access: TableAccess,
+    context: ActionContext,
+    action: Action,
+    act: Callable[[Work], Outcome],
+    *,
+    measured: bool,
 ) -> Outcome:
     started = time.monotonic()
-    table = lake.load()
+    table = table_access.load()
     reader = ManifestReader(table.io)
     before: dict[str, int] = {}
     try:
         check_table(table, action.name)
         before = _measured(table, reader) if measured else {}
-        outcome = act(_work(lake, run, action, reader))
+        outcome = act(_work(table_access, context, action, reader))
     except (Refused, InvalidInput) as e:
         outcome = Outcome(action=action.name, status=Ended.REFUSED, message=_message(e))
     except CommitConflict as e:
@@ -122,19 +136,19 @@ def _guarded(
     except (ContentDiffers, TableUnreadable, UnreadableFile, Unavailable) as e:
         outcome = Outcome(action=action.name, status=Ended.FAILED, message=_message(e))
     except FileNotFoundError as e:
-        message = f"A file of the table is not there: {e}"
+        message = f"A file of the table is missing: {e}"
         outcome = Outcome(action=action.name, status=Ended.FAILED, message=message)
     except (pa.ArrowException, duckdb.Error) as e:
-        log.exception("action_failed", job_id=run.job_id, action=action.name)
+        log.exception("action_failed", job_id=context.job_id, action=action.name)
         message = f"The rows cannot be processed: {type(e).__name__}: {str(e)[:300]}"
         outcome = Outcome(action=action.name, status=Ended.FAILED, message=message)
     except OSError as e:
         message = f"The storage failed: {e}"
         outcome = Outcome(action=action.name, status=Ended.FAILED, message=message)
-    after = _measured_after(lake, run, reader) if measured and before else {}
+    after = _measured_after(table_access, context, reader) if measured and before else {}
     log.info(
         "action_ended",
-        job_id=run.job_id,
+        job_id=context.job_id,
         action=action.name,
         status=outcome.status,
         message=outcome.message,
@@ -143,8 +157,8 @@ def _guarded(
         outcome,
         before=before,
         after=after,
-        files=outcome.files[:MAX_FILES_TOLD],
-        files_left_out=max(0, len(outcome.files) - MAX_FILES_TOLD),
+        files=outcome.files[:MAX_FILES_LISTED],
+        files_left_out=max(0, len(outcome.files) - MAX_FILES_LISTED),
         seconds=round(time.monotonic() - started, 3),
     )
 
@@ -153,20 +167,22 @@ def _measured(table: Table, reader: ManifestReader) -> dict[str, int]:
     try:
         return measure(table, reader)
     except FileNotFoundError as e:
-        raise TableUnreadable(f"The table names a file which is not there: {e}") from e
+        raise TableUnreadable(f"The table references a missing file: {e}") from e
 
 
-def _measured_after(lake: TableAccess, run: Run, reader: ManifestReader) -> dict[str, int]:
-    """Nothing where it cannot be measured: what was done stays done."""
+def _measured_after(
+    table_access: TableAccess, context: ActionContext, reader: ManifestReader
+) -> dict[str, int]:
+    """Empty if the table cannot be read; the action's outcome stands anyway."""
     try:
-        return measure(lake.load(), reader)
+        return measure(table_access.load(), reader)
     except (OSError, NoSuchTable, TableUnreadable, Unavailable) as e:
-        log.warning("table_not_measured", job_id=run.job_id, error=str(e))
+        log.warning("table_not_measured", job_id=context.job_id, error=str(e))
         return {}
 
 
 def measure(table: Table, reader: ManifestReader | None = None) -> dict[str, int]:
-    """Files, bytes and rows as the table has them now; measured, never inferred."""
+    """Files, bytes and rows of the current table."""
     snapshot = table.metadata.current_snapshot()
     counts = {
         "snapshots": len(table.metadata.snapshots),

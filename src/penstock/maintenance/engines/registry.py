@@ -1,4 +1,4 @@
-"""Engines elsewhere, by their configuration; each is loaded when a job needs it."""
+"""Creates remote engines from their configuration; each is imported when a job needs it."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ if TYPE_CHECKING:
     from penstock.maintenance.engines.contract import RemoteEngine
 
 
-def open_engine(told: Mapping[str, Any], trace: str) -> RemoteEngine:
-    """`trace` is what the engine's own records say of who asks, where it has a place for that."""
-    if told["type"] == "trino":
+def open_engine(config: Mapping[str, Any], trace: str) -> RemoteEngine:
+    """`trace` is the trace token in the engine's query records, if the engine supports one."""
+    if config["type"] == "trino":
         from penstock.maintenance.engines.trino import TrinoEngine
 
-        return TrinoEngine(told, trace)
+        return TrinoEngine(config, trace)
     from penstock.maintenance.engines.spark.address import read_address
 
-    address = read_address(told)
+    address = read_address(config)
     if address.connect:
         from penstock.maintenance.engines.spark.connect import ConnectEngine
 

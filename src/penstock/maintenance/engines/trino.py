@@ -1,4 +1,4 @@
-"""Trino as an engine of maintenance: a query is registered first, and its first poll starts it."""
+"""Remote engine on Trino: `begin` submits the query, and its first poll starts it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Self, assert_never
 
 from penstock.kit.outbound import FOR_OPERATOR
 from penstock.maintenance.engines import contract
-from penstock.maintenance.engines.contract import Held
+from penstock.maintenance.engines.contract import RemoteQuery
 from penstock.maintenance.engines.trino_sql import statement
 from penstock.sources.trino.client import Client
 from penstock.sources.trino.config import Config
@@ -19,32 +19,32 @@ if TYPE_CHECKING:
 
     from pyiceberg.table import Table
 
-    from penstock.maintenance.actions.context import Run
+    from penstock.maintenance.actions.context import ActionContext
     from penstock.maintenance.actions.model import Action
     from penstock.maintenance.payloads import TableName
 
 CLIENT_TIMEOUT = 300.0
 QUERY_ID = "trino_query_id"
-"""By this name a snapshot says which of Trino's queries made it."""
+"""The snapshot summary property with the id of the Trino query that committed it."""
 
 
 class TrinoEngine:
-    """`told` is the engine's configuration: url, user, catalog, and a password or token where there
-    is one."""
+    """`settings` is the engine's configuration: url, user, catalog, and optionally a password or
+    token."""
 
     name = "trino"
 
-    def __init__(self, told: Mapping[str, Any], trace: str) -> None:
-        self._catalog = str(told["catalog"])
-        self.patience = float(told.get("client_timeout") or CLIENT_TIMEOUT)
-        secrets = {name: told[name] for name in ("password", "token") if name in told}
+    def __init__(self, settings: Mapping[str, Any], trace: str) -> None:
+        self._catalog = str(settings["catalog"])
+        self.client_timeout = float(settings.get("client_timeout") or CLIENT_TIMEOUT)
+        secrets = {name: settings[name] for name in ("password", "token") if name in settings}
         config = Config(
-            url=told["url"],
-            user=told.get("user", "penstock"),
+            url=settings["url"],
+            user=settings.get("user", "penstock"),
             role_catalog=None,
             source="penstock",
             client_tags=("penstock-maintenance",),
-            allow_http=str(told.get("allow_http", "false")).lower() == "true",
+            allow_http=str(settings.get("allow_http", "false")).lower() == "true",
             **secrets,
         )
         self._client = Client(config, Wire(config, FOR_OPERATOR))
@@ -61,27 +61,27 @@ class TrinoEngine:
         action: Action,
         name: TableName,
         table: Table,  # noqa: ARG002 - the statement names both
-        run: Run,
+        context: ActionContext,
         *,
-        dry_run: bool,  # noqa: ARG002
+        dry_run: bool,  # noqa: ARG002 - others need it
     ) -> str:
-        return statement(action, name, self._catalog, run)
+        return statement(action, name, self._catalog, context)
 
-    def previews(self, action: Action) -> bool:  # noqa: ARG002
+    def previews(self, action: Action) -> bool:  # noqa: ARG002 - others need it
         return False
 
-    def made(self, held: Held, summary: Mapping[str, str]) -> bool:
-        return summary.get(QUERY_ID) == held.query_id
+    def owns_snapshot(self, query: RemoteQuery, summary: Mapping[str, str]) -> bool:
+        return summary.get(QUERY_ID) == query.query_id
 
-    async def begin(self, sql: str) -> Held:
+    async def begin(self, sql: str) -> RemoteQuery:
         submitted = await self._queries.submit(sql)
-        return Held(query_id=submitted.query_id, handle={"next_uri": submitted.next_uri})
+        return RemoteQuery(query_id=submitted.query_id, handle={"next_uri": submitted.next_uri})
 
-    async def look(self, held: Held, sql: str, *, again: bool) -> contract.Look:  # noqa: ARG002
-        step = await self._queries.poll(held.handle["next_uri"])
+    async def look(self, query: RemoteQuery, sql: str, *, again: bool) -> contract.Look:  # noqa: ARG002 - others need it
+        step = await self._queries.poll(query.handle["next_uri"])
         match step:
             case Running():
-                moved = Held(query_id=held.query_id, handle={"next_uri": step.next_uri})
+                moved = RemoteQuery(query_id=query.query_id, handle={"next_uri": step.next_uri})
                 return contract.Running(held=moved, at_once=step.at_once)
             case Finished():
                 return contract.Finished()
@@ -90,8 +90,8 @@ class TrinoEngine:
             case _:
                 assert_never(step)
 
-    async def cancel(self, held: Held) -> None:
-        await self._queries.cancel(held.query_id, held.handle["next_uri"])
+    async def cancel(self, query: RemoteQuery) -> None:
+        await self._queries.cancel(query.query_id, query.handle["next_uri"])
 
-    async def release(self, held: Held) -> None:
-        """Trino forgets a query that was read to its end."""
+    async def release(self, query: RemoteQuery) -> None:
+        """Trino drops a query that was read to its end."""

@@ -1,4 +1,4 @@
-"""Policies: which tables are looked after, when, with what, and how much of it. Pure."""
+"""Maintenance policies: which tables to maintain, when and with which actions. No I/O."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ FIRST_PAUSE, LONGEST_PAUSE = timedelta(hours=1), timedelta(days=2)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """For tables whose name `catalog.db.table` fits `pattern`. Any trigger is enough; none means
-    health below 80."""
+    """A policy for tables whose name `catalog.db.table` matches `pattern`. Any trigger is enough;
+    without one, the trigger is a health score below 80."""
 
     name: str
     pattern: str
@@ -40,7 +40,7 @@ class Policy:
     window: tuple[time, time] | None = None
     zone: str = "UTC"
     max_jobs: int = 10
-    """How many tables one pass may ask for."""
+    """Maximum number of jobs per pass."""
     actions: tuple[Action, ...] = field(default_factory=lambda: parse(DEFAULT_ACTIONS))
 
     def fits(self, name: TableName) -> bool:
@@ -54,8 +54,8 @@ class Policy:
         return begins <= at < ends if begins <= ends else at >= begins or at < ends
 
     def due(self, *, score: int, since: timedelta | None, commits: int | None) -> str | None:
-        """The trigger that fired; None when none did. `since` is None for a table that was never
-        maintained."""
+        """The reason why maintenance is due, or None. `since` is the time since the last
+        maintenance; None if there was none."""
         below = (
             80
             if self.health_below is None and self.every is None and self.commits is None
@@ -71,8 +71,7 @@ class Policy:
 
 
 def pause_after(jobs_in_vain: int) -> timedelta:
-    """How long a table is left alone after so many jobs in a row that failed or found nothing to
-    do."""
+    """The backoff after consecutive jobs that failed or found nothing to do."""
     return (
         min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** max(0, jobs_in_vain - 1))
         if jobs_in_vain
@@ -80,9 +79,9 @@ def pause_after(jobs_in_vain: int) -> timedelta:
     )
 
 
-def read(given: Mapping[str, Any]) -> Policy:
-    window = given.get("window")
-    zone = str(given.get("zone", "UTC"))
+def read(definition: Mapping[str, Any]) -> Policy:
+    window = definition.get("window")
+    zone = str(definition.get("zone", "UTC"))
     try:
         ZoneInfo(zone)
         times = (
@@ -92,18 +91,19 @@ def read(given: Mapping[str, Any]) -> Policy:
         )
     except (KeyError, ValueError, OSError) as e:
         raise InvalidInput(
-            f"Policy {given['name']}: the window must be like 22:00 to 06:00, in a known zone."
+            f"Policy {definition['name']}: the window must have times such as 22:00 and 06:00, in "
+            "a known time zone."
         ) from e
-    every = given.get("every_seconds")
+    every = definition.get("every_seconds")
     return Policy(
-        name=given["name"],
-        pattern=given["pattern"],
-        enabled=given.get("enabled", True),
-        health_below=given.get("health_below"),
+        name=definition["name"],
+        pattern=definition["pattern"],
+        enabled=definition.get("enabled", True),
+        health_below=definition.get("health_below"),
         every=None if every is None else timedelta(seconds=every),
-        commits=given.get("commits"),
+        commits=definition.get("commits"),
         window=times,
         zone=zone,
-        max_jobs=given.get("max_jobs", 10),
-        actions=parse(given.get("actions") or DEFAULT_ACTIONS),
+        max_jobs=definition.get("max_jobs", 10),
+        actions=parse(definition.get("actions") or DEFAULT_ACTIONS),
     )

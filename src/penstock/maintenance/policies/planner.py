@@ -1,10 +1,9 @@
-"""The planner: looks at every table that a policy covers and asks for what is worth the most for
-its cost.
+"""The maintenance planner: a loop that assesses tables under a policy and submits jobs.
 
-One job a table, which the lock sees to. A table whose jobs failed, or found nothing to do on the
-snapshot that it still has, is left alone for longer each time. Manifests are read only of tables
-that changed since they were read last; how old something is, is judged anew at each pass. What it
-did is kept as a run: assessed, skipped and why, healthy, submitted.
+Tables with the best gain for their cost come first. The table lock allows one job per table. A
+table whose jobs failed, or found nothing to do on its current snapshot, backs off exponentially.
+Manifests are read only of tables that changed since the last pass; ages are evaluated in each pass.
+Each pass is stored as a run: assessed, healthy, submitted, and skipped with the reasons.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ class Planned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What the planner thinks of a table: why it is due, or why it is left alone."""
+    """The planner's decision for a table: why it is due, or why it is skipped."""
 
     name: TableName
     policy: Policy | None
@@ -76,7 +75,7 @@ class MaintenancePlanner(Loop[Planned]):
         self,
         db: Db,
         jobs: PgJobStore,
-        desk: MaintenanceService,
+        service: MaintenanceService,
         policies: Policies,
         *,
         every: float,
@@ -85,7 +84,7 @@ class MaintenancePlanner(Loop[Planned]):
     ) -> None:
         super().__init__(db, every=every, metrics=metrics)
         self._jobs = jobs
-        self._desk = desk
+        self._service = service
         self._policies = policies
         self._clock = clock
 
@@ -93,23 +92,23 @@ class MaintenancePlanner(Loop[Planned]):
         policies = [policy for policy in await self._policies.all() if policy.enabled]
         if not policies or MAINTENANCE not in self._jobs.kinds:
             return Planned()
-        await self._desk.refresh(tier=Tier.MANIFESTS)
-        tables, _ = await self._desk.store.tables()
+        await self._service.refresh(tier=Tier.MANIFESTS)
+        tables, _ = await self._service.store.tables()
         verdicts = [await self.judge(seen, policies) for seen in tables]
-        return await self._ask(verdicts)
+        return await self._submit_due(verdicts)
 
     async def runs(self, *, limit: int, offset: int) -> tuple[list[dict[str, Any]], int]:
-        """Passes, newest first, with how their jobs stand."""
+        """Planner runs, newest first, with the status of their jobs."""
         rows = await self._db.fetch(SQL.run_list, limit=limit, offset=offset)
-        found = [dict(row) | {"skipped": orjson.loads(row["skipped"])} for row in rows]
-        return found, rows[0]["total"] if rows else 0
+        runs = [dict(row) | {"skipped": orjson.loads(row["skipped"])} for row in rows]
+        return runs, rows[0]["total"] if rows else 0
 
     async def judge(self, seen: SeenTable, policies: Sequence[Policy]) -> Verdict:
         name = TableName(catalog=seen.catalog, db=seen.db, table=seen.table)
         policy = next((p for p in policies if p.fits(name)), None)
         if (why := self._barred(seen, policy)) is not None or policy is None or seen.score is None:
             return Verdict(name=name, policy=policy, skipped=why or "no policy")
-        last = await self._desk.store.last_jobs(name)
+        last = await self._service.store.last_jobs(name)
         if last and last[0]["status"] is None:
             return Verdict(name=name, policy=policy, skipped="under way")
         if (waits := _waits(last, seen.facts.get("snapshot_id"))) is not None:
@@ -136,21 +135,21 @@ class MaintenancePlanner(Loop[Planned]):
         return None
 
     async def _commits_since(self, name: TableName, done: asyncpg.Record | None) -> int:
-        """Snapshots of others after the one that the last job was asked for on, or where that one
-        has expired, after the job itself; all of them for a table that was never maintained."""
-        metadata = (await asyncio.to_thread(self._desk.pool.load, name)).metadata
+        """Commits of other writers since the snapshot of the last job, or since the job itself if
+        that snapshot has expired; all of them if the table was never maintained."""
+        metadata = (await asyncio.to_thread(self._service.pool.load, name)).metadata
         if done is None:
             since = 0
         else:
-            known = {s.snapshot_id: s.timestamp_ms for s in metadata.snapshots}
-            since = known.get(done["snapshot_id"], int(done["created_at"].timestamp() * 1000))
+            timestamps = {s.snapshot_id: s.timestamp_ms for s in metadata.snapshots}
+            since = timestamps.get(done["snapshot_id"], int(done["created_at"].timestamp() * 1000))
         return sum(
             s.timestamp_ms > since
             and not (s.summary and s.summary.additional_properties.get("app-name") == "penstock")
             for s in metadata.snapshots
         )
 
-    async def _ask(self, verdicts: Sequence[Verdict]) -> Planned:
+    async def _submit_due(self, verdicts: Sequence[Verdict]) -> Planned:
         skipped = Counter(v.skipped for v in verdicts if v.skipped is not None)
         due = sorted((v for v in verdicts if v.due is not None), key=lambda v: -v.rate)
         healthy = len(verdicts) - len(due) - skipped.total()
@@ -161,12 +160,12 @@ class MaintenancePlanner(Loop[Planned]):
             "skipped": dump(dict(skipped)),
         }
         run_id: int = await self._db.value(SQL.run_add, **values)
-        asked: Counter[str] = Counter()
+        jobs_by_policy: Counter[str] = Counter()
         for verdict in due:
-            why = await self._submit(verdict, asked, run_id)
+            why = await self._submit(verdict, jobs_by_policy, run_id)
             if why is not None:
                 skipped[why] += 1
-        submitted = asked.total()
+        submitted = jobs_by_policy.total()
         await self._db.changed(
             SQL.run_submitted, run_id=run_id, submitted=submitted, skipped=dump(dict(skipped))
         )
@@ -174,16 +173,20 @@ class MaintenancePlanner(Loop[Planned]):
             assessed=len(verdicts), healthy=healthy, submitted=submitted, skipped=skipped.total()
         )
 
-    async def _submit(self, verdict: Verdict, asked: Counter[str], run_id: int) -> str | None:
-        """Ask for the table's job; why not, when it was not."""
+    async def _submit(
+        self, verdict: Verdict, jobs_by_policy: Counter[str], run_id: int
+    ) -> str | None:
+        """Submit the table's job; returns the reason if it was not submitted."""
         policy = verdict.policy
-        if policy is None or asked[policy.name] >= policy.max_jobs:
+        if policy is None or jobs_by_policy[policy.name] >= policy.max_jobs:
             return "budget"
         order = Order(
             name=verdict.name, actions=policy.actions, reason=f"{policy.name}: {verdict.due}"
         )
         try:
-            job_id = await self._desk.submit(order, actor=ACTOR, run_id=run_id, policy=policy.name)
+            job_id = await self._service.submit(
+                order, actor=ACTOR, run_id=run_id, policy=policy.name
+            )
         except ResourceLocked:
             return "locked"
         except Draining:
@@ -191,13 +194,13 @@ class MaintenancePlanner(Loop[Planned]):
         except PenstockError as e:
             log.warning("table_not_planned", table=str(verdict.name), error=e.message)
             return "refused"
-        asked[policy.name] += 1
+        jobs_by_policy[policy.name] += 1
         log.info("table_planned", table=str(verdict.name), job_id=job_id, why=verdict.due)
         return None
 
 
 def _score_for(policy: Policy, seen: SeenTable) -> int:
-    """The score as far as the policy's actions can change it: a job that expires snapshots cures no
+    """The score by the issues that the policy's actions can fix: expiring snapshots does not fix
     small files."""
     names = {str(action.name) for action in policy.actions}
     issues = [issue for issue in seen.health.get("issues", ()) if issue.get("action") in names]
@@ -205,8 +208,8 @@ def _score_for(policy: Policy, seen: SeenTable) -> int:
 
 
 def _waits(last: Sequence[asyncpg.Record], snapshot_id: int | None) -> str | None:
-    """Jobs in vain back off: an hour, two, four, up to two days. One that found nothing to do
-    counts for as long as the table has the snapshot that it was asked for on."""
+    """The backoff after jobs that failed or found nothing to do: 1 h, 2 h, 4 h, up to two days. A
+    job that found nothing to do counts only while the table has the same snapshot."""
     in_vain = 0
     for row in last:
         idle = row["idle"] and row["snapshot_id"] == snapshot_id

@@ -1,4 +1,4 @@
-"""The policies in force, in PostgreSQL; they are replaced as a whole."""
+"""Stores the maintenance policies in PostgreSQL; they are replaced as a whole."""
 
 from __future__ import annotations
 
@@ -30,20 +30,24 @@ class Policies:
     async def all(self) -> list[Policy]:
         return [read(definition) for definition in await self.definitions()]
 
-    async def replace(self, given: Sequence[Mapping[str, Any]], *, actor: str) -> None:
-        names = [each["name"] for each in given]
+    async def replace(self, definitions: Sequence[Mapping[str, Any]], *, actor: str) -> None:
+        names = [definition["name"] for definition in definitions]
         if len(set(names)) < len(names):
             raise InvalidInput("Two policies have the same name.")
-        for each in given:
-            read(each)
+        for definition in definitions:
+            read(definition)
         async with self._db.transaction() as tx:
             await tx.changed(SQL.policy_clear)
-            for position, each in enumerate(given):
-                values = {"name": each["name"], "position": position, "definition": dump(each)}
+            for position, definition in enumerate(definitions):
+                values = {
+                    "name": definition["name"],
+                    "position": position,
+                    "definition": dump(definition),
+                }
                 await tx.changed(SQL.policy_add, **values, updated_by=actor)
 
     async def of(self, name: TableName) -> Policy | None:
-        """The first in force that fits."""
+        """The first enabled policy that matches the table."""
         return next(
             (policy for policy in await self.all() if policy.enabled and policy.fits(name)), None
         )

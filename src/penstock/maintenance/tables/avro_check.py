@@ -1,11 +1,10 @@
-"""Manifests and manifest lists that were cut short are told from whole ones.
+"""Detects truncated manifests and manifest lists before they are decoded.
 
-PyIceberg takes the end of an Avro file for its end wherever that is, so a file that was cut between
-two blocks reads as a shorter one: files that it named would then look like files that nobody names.
-Cut inside a block, its decoder reads what lies behind the file in memory, which may end the
-process. So nothing is decoded before all blocks are seen to be there. A whole file also has the
-length and the entries that its manifest list says, and the manifests of a snapshot name at least as
-many files as the snapshot's summary says.
+PyIceberg does not detect truncation. A file cut between two Avro blocks reads as a shorter one, so
+files that it references would look unreferenced. In a file cut inside a block, the decoder reads
+past the end of the buffer, which may crash the process. Therefore all blocks are checked before
+decoding. The length and the entry counts must also match the manifest list, and the manifests of a
+snapshot must reference at least as many files as the snapshot's summary says.
 """
 
 from __future__ import annotations
@@ -29,11 +28,11 @@ TOTAL_DELETE_FILES = "total-delete-files"
 _MAGIC = b"Obj\x01"
 _SYNC_SIZE = 16
 _NUMBER_BITS = 70
-_HINT = "Restore that file from a backup, or expire its snapshot with an engine that can read it."
+_HINT = "Restore the file from a backup, or expire its snapshot with an engine that can read it."
 
 
 class AvroContent(InputFile):
-    """The bytes of a file, read once, for the library's Avro reader."""
+    """The bytes of a file, read once, for PyIceberg's Avro reader."""
 
     def __init__(self, location: str, content: bytes) -> None:
         super().__init__(location)
@@ -50,11 +49,11 @@ class AvroContent(InputFile):
 
 
 def read_avro(io: FileIO, location: str) -> AvroContent:
-    """The content of an Avro file whose blocks are all there."""
+    """Read an Avro file; TableUnreadable if it is truncated."""
     with io.new_input(location).open() as stream:
         content = stream.read()
     if not _is_whole(content):
-        message = f"{location} is no whole Avro file: it was cut short, or damaged."
+        message = f"{location} is not a complete Avro file: it is truncated or damaged."
         raise TableUnreadable(message, hint=_HINT)
     return AvroContent(location, content)
 
@@ -76,7 +75,7 @@ def _is_whole(content: bytes) -> bool:
 
 
 class _CutShort(Exception):
-    """A number or a value goes on behind the end of the file."""
+    """A number or a value extends beyond the end of the file."""
 
 
 def _header(content: bytes) -> tuple[bytes, int]:
@@ -130,7 +129,7 @@ def check_entries(
     existing: int | None,
     removed: int | None,
 ) -> None:
-    """`added`, `existing` and `removed` are the counts of the manifest list, where it has them."""
+    """`added`, `existing` and `removed` are the counts in the manifest list, if it has them."""
     if added is not None and existing is not None and live != added + existing:
         message = f"{location} has {live} live entries; its list says {added + existing}."
         raise TableUnreadable(message, hint=_HINT)
@@ -146,7 +145,7 @@ def check_totals(snapshot: Snapshot, counts: Mapping[str, int]) -> None:
         total = whole_number(str(summary.get(name, "")))
         if total is not None and count < total:
             raise TableUnreadable(
-                f"The manifests in {snapshot.manifest_list} name {count} files where the "
-                f"snapshot's {name} is {total}: the list is cut short, or the summary is wrong.",
+                f"The manifests in {snapshot.manifest_list} list {count} files, but the snapshot's "
+                f"{name} is {total}: the list is truncated, or the summary is wrong.",
                 hint=_HINT,
             )

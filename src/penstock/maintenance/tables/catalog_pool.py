@@ -1,4 +1,4 @@
-"""Catalogs that stay open in the control plane; all of this blocks, and is called from threads."""
+"""A pool of open catalogs in the control plane. All calls block; call them from threads."""
 
 from __future__ import annotations
 
@@ -44,8 +44,10 @@ class CatalogPool:
             message = f"Catalog {config.name} cannot be opened: {type(e).__name__}."
             raise CatalogUnavailable(message) from e
 
-    def lake(self, name: TableName, others: Sequence[TablePointer] = ()) -> CatalogTableAccess:
-        """`others` are tables of other catalogs that may share its storage."""
+    def table_access(
+        self, name: TableName, others: Sequence[TablePointer] = ()
+    ) -> CatalogTableAccess:
+        """`others` are tables of other catalogs that may share the table's storage."""
         from penstock.maintenance.tables.table_access import CatalogTableAccess
 
         return CatalogTableAccess(
@@ -53,10 +55,10 @@ class CatalogPool:
         )
 
     def load(self, name: TableName) -> Table:
-        return self.lake(name).load()
+        return self.table_access(name).load()
 
     def names(self, catalog: str) -> list[tuple[str, str]]:
-        """Every table, of namespaces on every level: its namespace, with dots, and its name."""
+        """All tables, including nested namespaces, as (dotted namespace, table)."""
         opened = self.get(catalog)
         try:
             tables = all_tables(opened)

@@ -1,7 +1,7 @@
-"""The catalogs of a deployment, by name.
+"""The configured catalogs and remote engines of a deployment.
 
-A catalog of type `sql` without a `uri` lives in the job store's own PostgreSQL: it is `shared`, and
-a swap of a table's metadata is there one transaction with the check of the fence.
+A catalog of type `sql` without a `uri` lives in the job store's PostgreSQL and is called `shared`.
+There, one transaction checks the fence and swaps the table's metadata.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ TYPES = {
     "dynamodb": "pyiceberg.catalog.dynamodb.DynamoDbCatalog",
     "bigquery": "pyiceberg.catalog.bigquery_metastore.BigQueryMetastoreCatalog",
 }
-"""All but the first two need libraries that are installed beside ours."""
+"""All but the first two need extra libraries."""
 NEED_URI = ("rest", "hive")
 ENGINES = ("trino", "spark")
 FILE_IO = "pyiceberg.io.pyarrow.PyArrowFileIO"
 _ALL_SNAPSHOTS = {"snapshot-loading-mode": "all"}
-"""Whatever the configuration or a REST server says: with `refs`, the snapshots that only the
-history names would not be seen, and their files be taken for orphans.
+"""Overrides the configuration and the REST server. With `refs`, snapshots outside the branches and
+tags would be invisible, and their files would look like orphans.
 """
 _DRIVERS = {"postgresql://": "postgresql+psycopg://", "postgres://": "postgresql+psycopg://"}
 
@@ -54,16 +54,15 @@ class CatalogConfig:
 
 
 class Catalogs:
-    """What is configured, with the remote engines; the first one is meant where a request names
-    none."""
+    """The configured catalogs and remote engines; the first catalog is the default."""
 
     def __init__(
         self,
         configs: Mapping[str, Mapping[str, Any]],
         engines: Mapping[str, Mapping[str, str]] | None = None,
     ) -> None:
-        self._configs = {name: _config(name, given) for name, given in configs.items()}
-        self.engines = {name: _engine(name, given) for name, given in (engines or {}).items()}
+        self._configs = {name: _config(name, settings) for name, settings in configs.items()}
+        self.engines = {name: _engine(name, settings) for name, settings in (engines or {}).items()}
 
     def __iter__(self) -> Iterator[CatalogConfig]:
         return iter(self._configs.values())
@@ -73,27 +72,27 @@ class Catalogs:
 
     @property
     def shared(self) -> list[str]:
-        """The names of those that live in the job store's database."""
+        """Names of the catalogs in the job store's database."""
         return [config.name for config in self if config.shared]
 
     def get(self, name: str | None = None) -> CatalogConfig:
-        found = self._configs.get(name) if name else next(iter(self), None)
-        if found is None:
-            known = ", ".join(self._configs) or "none"
-            what = f"There is no catalog {name[:80]!r}." if name else "No catalog is configured."
-            raise NoSuchCatalog(what, hint=f"Known catalogs: {known}. Set PENSTOCK_CATALOGS.")
-        return found
+        config = self._configs.get(name) if name else next(iter(self), None)
+        if config is None:
+            names = ", ".join(self._configs) or "none"
+            what = f"Unknown catalog {name[:80]!r}." if name else "No catalog is configured."
+            raise NoSuchCatalog(what, hint=f"Known catalogs: {names}. Set PENSTOCK_CATALOGS.")
+        return config
 
 
-def _config(name: str, given: Mapping[str, Any]) -> CatalogConfig:
+def _config(name: str, settings: Mapping[str, Any]) -> CatalogConfig:
     check_name(name, "Catalog")
-    kind = str(given.get("type", "sql"))
+    kind = str(settings.get("type", "sql"))
     if kind not in TYPES:
         raise InvalidInput(
-            f"Catalog {name}: type {kind[:40]!r} is not known.", hint=f"Use {', '.join(TYPES)}."
+            f"Catalog {name}: unknown type {kind[:40]!r}.", hint=f"Use {', '.join(TYPES)}."
         )
-    rest = {key: str(value) for key, value in given.items() if key not in ("type", "uri")}
-    uri = given.get("uri")
+    rest = {key: str(value) for key, value in settings.items() if key not in ("type", "uri")}
+    uri = settings.get("uri")
     if uri is None and kind in NEED_URI:
         raise InvalidInput(f"Catalog {name}: a catalog of the type {kind} needs a uri.")
     return CatalogConfig(
@@ -101,27 +100,32 @@ def _config(name: str, given: Mapping[str, Any]) -> CatalogConfig:
     )
 
 
-def _engine(name: str, given: Mapping[str, str]) -> Mapping[str, str]:
+def _engine(name: str, settings: Mapping[str, str]) -> Mapping[str, str]:
     check_name(name, "Engine")
-    if given.get("type") not in ENGINES or not given.get("url") or not given.get("catalog"):
+    if (
+        settings.get("type") not in ENGINES
+        or not settings.get("url")
+        or not settings.get("catalog")
+    ):
         raise InvalidInput(
-            f"Engine {name}: it needs the type {' or '.join(ENGINES)}, a url, and the catalog as the engine calls it."
+            f"Engine {name}: set type to {' or '.join(ENGINES)}, a url, and the catalog by its "
+            "name in that engine."
         )
-    if given["type"] == "spark":
-        read_address(given)
-    return given
+    if settings["type"] == "spark":
+        read_address(settings)
+    return settings
 
 
 def open_catalog(
     config: CatalogConfig, *, shared_uri: str | None = None, mark: str | None = None
 ) -> Catalog:
-    """A catalog to work with; the caller closes it. `shared_uri` opens one that lives in the job
-    store's database, and `mark` goes into the names of the metadata files that are written."""
+    """Open a catalog; the caller closes it. `shared_uri` is the address of the shared catalog's
+    database, and `mark` goes into the names of written metadata files."""
     properties = {"py-io-impl": FILE_IO, **config.properties}
     uri = config.uri if config.uri is not None else shared_uri if config.shared else None
     if uri is None and config.shared:
         raise InvalidInput(
-            f"Catalog {config.name} lives in the job store's database, which is not known here."
+            f"Catalog {config.name} is in the job store's database, whose address is not set here."
         )
     if uri is not None:
         properties["uri"] = _with_driver(uri) if config.type == "sql" else uri
@@ -145,8 +149,8 @@ def all_namespaces(catalog: Catalog) -> list[tuple[str, ...]]:
         except (NoSuchNamespaceError, BadRequestError):
             if not parent:
                 raise
-            continue  # it went meanwhile, or the catalog has no namespaces in namespaces
-        # A server that ignores `parent` answers with all of them, or with the first level again.
+            continue  # dropped concurrently, or the catalog has no nested namespaces
+        # A server that ignores `parent` returns all namespaces, or the first level again.
         depth = len(parent)
         deeper = [child for child in children if len(child) > depth and child[:depth] == parent]
         below = [child for child in deeper if child not in namespaces]
@@ -164,20 +168,21 @@ def all_tables(catalog: Catalog) -> list[tuple[str, ...]]:
         try:
             tables.update(dict.fromkeys(tuple(name) for name in catalog.list_tables(namespace)))
         except NoSuchNamespaceError:
-            continue  # it went meanwhile
+            continue  # dropped concurrently
     return list(tables)
 
 
 def _class(config: CatalogConfig) -> type:
     module, _, name = TYPES[config.type].rpartition(".")
     try:
-        found: type = getattr(importlib.import_module(module), name)
+        catalog_class: type = getattr(importlib.import_module(module), name)
     except ImportError as e:
         raise InvalidInput(
-            f"Catalog {config.name}: the type {config.type} needs {e.name or 'a library'}, which is not installed.",
-            hint=f"Install pyiceberg[{config.type}] beside Penstock.",
+            f"Catalog {config.name}: the type {config.type} needs {e.name or 'a library'}, "
+            "which is not installed.",
+            hint=f"Install pyiceberg[{config.type}] in the same environment as Penstock.",
         ) from e
-    return found
+    return catalog_class
 
 
 def _with_driver(uri: str) -> str:

@@ -1,9 +1,9 @@
-"""The content of many rows as one number that does not depend on their order.
+"""An order-independent checksum over the content of many rows.
 
-Every bit of a value counts: floats are compared as they are stored, so -0.0 is not 0.0 and one NaN
-is not another. So does the shape of a nested value. DuckDB's hash is the same for no list, an empty
-list and a list of one null, for no struct and one of nulls, and for `[[1], [2]]` and `[[1, 2]]`; so
-a list is hashed with its length, and a struct with whether it is there.
+Every bit of a value counts: floats are compared as stored, so -0.0 differs from 0.0 and NaNs differ
+by their bits. The shape of nested values counts too. DuckDB's hash is equal for a null list, an
+empty list and a list of one null, for a null struct and a struct of nulls, and for `[[1], [2]]` and
+`[[1, 2]]`. Therefore a list is hashed with its length, and a struct with a presence flag.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ITEMS = 1
 class Digest:
     rows: int = 0
     total: int = 0
-    """The sum of a hash of each row, over all its columns."""
+    """The sum of the row hashes."""
 
     def __add__(self, other: Digest) -> Digest:
         return Digest(rows=self.rows + other.rows, total=self.total + other.total)
@@ -39,7 +39,7 @@ class Checksum:
         self._engine = duckdb.connect(":memory:", config={"threads": 1})
 
     def of(self, batch: pa.Table) -> Digest:
-        """Columns count by their place: an engine that ignores case would take `a` for `A`."""
+        """Columns are identified by position, because DuckDB ignores the case of names."""
         places = [f"c{at}" for at in range(batch.num_columns)]
         plain = [
             pa.chunked_array(map(stored, column.chunks), _stored_type(column.type))
@@ -59,8 +59,7 @@ class Checksum:
 
 
 def stored(array: pa.Array) -> pa.Array:
-    """The same array with every leaf as plain numbers or bytes, and every nested value with its
-    shape."""
+    """The array with every leaf as plain numbers or bytes, and the shape of every nested value."""
     return _stored(array, count(1))
 
 
@@ -102,7 +101,8 @@ def _list(array: pa.Array, target: pa.StructType, place: int, child: pa.Array) -
 
 
 def _mark(shape: pa.Array, place: int) -> pa.Array:
-    """The engine mixes hashes so that two equal ones, of one list inside another, cancel out."""
+    """Adds the position: DuckDB combines hashes so that two equal ones, such as those of a list
+    inside another, cancel out."""
     return pc.add(shape.cast(pa.int64()), place << _LENGTH_BITS)
 
 
@@ -111,7 +111,7 @@ def _stored_type(type_: pa.DataType) -> pa.DataType:
     if isinstance(type_, pa.BaseExtensionType):
         return type_.storage_type
     if types.is_struct(type_):
-        # Numbered: names that differ only in case would be one name for the engine.
+        # Numbered, because DuckDB ignores the case of names.
         fields = [pa.field(f"f{at}", _stored_type(field.type)) for at, field in enumerate(type_)]
         return pa.struct([pa.field("present", pa.int64()), *fields])
     if types.is_list(type_):

@@ -1,9 +1,8 @@
-"""Whether a commit to a table would be readable, and its outcome certain.
+"""Checks that a commit would produce a readable table and have a definite outcome.
 
-Java's Iceberg does not read a table whose log goes back in time by more than a minute. New entries
-are dated by this machine's clock, so nothing is committed while the newest entry is ahead of it.
-And a property that PyIceberg cannot parse would end a commit half-way, so that nobody could say
-whether it stands.
+Java's Iceberg cannot read a table whose log goes back in time by more than a minute. New entries
+get this machine's time, so nothing is committed while the newest entry is ahead of it. A property
+that PyIceberg cannot parse would abort a commit half-way and leave its outcome unknown.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from pyiceberg.table.metadata import TableMetadata
 
 LEEWAY_MS = 60_000
-"""What Java's Iceberg allows clocks to differ by."""
+"""The clock skew that Java's Iceberg tolerates."""
 
 
 def check_committable(metadata: TableMetadata) -> None:
@@ -34,7 +33,7 @@ def check_committable(metadata: TableMetadata) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Committable:
-    """A requirement of every commit: another writer may have changed the table since the check."""
+    """Commit requirement: repeats the check, because another writer may have changed the table."""
 
     def validate(self, base_metadata: TableMetadata | None) -> None:
         if base_metadata is None:
@@ -46,7 +45,7 @@ class Committable:
 
 
 def check_clock(metadata: TableMetadata) -> None:
-    """Refused while the newest date of the table is ahead of this machine's clock."""
+    """Refused while the table's newest timestamp is ahead of this machine's clock."""
     newest = max(
         [
             metadata.last_updated_ms,
@@ -54,12 +53,12 @@ def check_clock(metadata: TableMetadata) -> None:
             *(entry.timestamp_ms for entry in metadata.metadata_log[-1:]),
         ]
     )
-    # Not the clock of the run: PyIceberg dates what it writes by the system's.
+    # Not context.now: PyIceberg uses the system clock for what it writes.
     if newest > time.time() * 1000 + LEEWAY_MS:
         raise Refused(
-            f"The table's last change is dated {_text(newest)}, which has not come yet: the clock "
-            "of a writer is ahead. After a commit with an earlier date, other engines could not "
-            "read the table.",
+            f"The table's last change has a timestamp in the future ({_text(newest)}): the clock "
+            "of a writer is ahead. After a commit with an earlier timestamp, other engines could "
+            "not read the table.",
             hint=f"Correct the clocks. Commits are possible from {_text(newest - LEEWAY_MS)} on.",
         )
 

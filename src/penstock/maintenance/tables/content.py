@@ -1,4 +1,4 @@
-"""The live files of a snapshot, from its manifests."""
+"""Reads the live data and delete files of a snapshot from its manifests."""
 
 from __future__ import annotations
 
@@ -48,36 +48,36 @@ class Content:
 
     @property
     def rows(self) -> int:
-        """As the files count them, rows that are marked as deleted included."""
+        """The row count of the data files, including rows deleted by delete files."""
         return sum(entry.data_file.record_count for entry in self.data)
 
 
 def duplicate_paths(entries: Iterable[ManifestEntry]) -> frozenset[str]:
-    """Paths that are live more than once: readers read such a file once for each of its entries."""
+    """Paths that are live more than once; readers read such a file once per entry."""
     counts = Counter(entry.data_file.file_path for entry in entries)
     return frozenset(path for path, count in counts.items() if count > 1)
 
 
 def entry_key(entry: ManifestEntry) -> EntryKey:
-    """Equal for one entry in two snapshots. A path does not identify it: a file that was removed
-    and added again has the same path, but another sequence number, so other deletes apply to it.
+    """Identifies an entry across snapshots. The path alone is not enough: a file that was removed
+    and added again has another sequence number, so other deletes apply to it.
     """
     return entry.data_file.file_path, entry.sequence_number or 0, entry.snapshot_id
 
 
 @dataclass(slots=True)
 class ManifestReader:
-    """Reads each manifest once: they never change, and consecutive snapshots share most of theirs."""
+    """Reads each manifest once; manifests never change, and snapshots share most of them."""
 
     io: FileIO
     _read: dict[str, list[ManifestEntry]] = field(default_factory=dict)
     _lists: dict[str, tuple[ManifestFile, ...]] = field(default_factory=dict)
 
     def entries(self, manifest: ManifestFile) -> list[ManifestEntry]:
-        found = self._read.get(manifest.manifest_path)
-        if found is None:
-            found = self._read[manifest.manifest_path] = live_entries(self.io, manifest)
-        return found
+        entries = self._read.get(manifest.manifest_path)
+        if entries is None:
+            entries = self._read[manifest.manifest_path] = live_entries(self.io, manifest)
+        return entries
 
     def content(self, snapshot: Snapshot) -> Content:
         manifests = self._lists.get(snapshot.manifest_list)
@@ -94,7 +94,7 @@ class ManifestReader:
 
 
 def partition_key(file: DataFile) -> PartitionKey:
-    """Equal for two files of one partition and for no others: NaN is NaN, and 0.0 is not -0.0."""
+    """Equal for files of the same partition only: NaN equals NaN, and 0.0 differs from -0.0."""
     return file.spec_id, tuple(_canonical(value) for value in partition_values(file))
 
 
@@ -109,10 +109,9 @@ def _canonical(value: object) -> object:
 
 
 def path_bounds(delete_file: DataFile) -> tuple[str, str] | None:
-    """Between which paths the positions of a delete file lie; None where it does not say.
+    """The lower and upper bound of the data file paths in a delete file; None if it has none.
 
-    A writer may cut bounds short, and a cut lower bound still is one; a cut upper bound is a prefix
-    made greater.
+    Writers may truncate bounds; truncated ones are still valid bounds.
     """
     low, high = (
         (delete_file.lower_bounds or {}).get(PATH_FIELD),
@@ -131,9 +130,7 @@ def may_touch(delete_file: DataFile, path: str) -> bool:
 
 
 def only_data_file(delete_file: DataFile) -> str | None:
-    """The path of the one data file whose positions a delete file holds; None if it may hold those
-    of several.
-    """
+    """The path of the only data file that a delete file refers to; None if there may be several."""
     if delete_file.content != DataFileContent.POSITION_DELETES:
         return None
     if (path := referenced_data_file(delete_file)) is not None:
@@ -143,9 +140,9 @@ def only_data_file(delete_file: DataFile) -> str | None:
 
 
 def applies(delete: ManifestEntry, data: ManifestEntry) -> bool:
-    """Whether readers apply a position delete to a data file, if it holds rows of it.
+    """Whether readers apply a position delete file to a data file.
 
-    One for a single data file applies to that file whichever partition either is recorded under.
+    A delete file for a single data file applies to it whatever partition either is recorded under.
     """
     if (delete.sequence_number or 0) < (data.sequence_number or 0):
         return False

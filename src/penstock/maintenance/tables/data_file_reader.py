@@ -1,4 +1,4 @@
-"""The rows of a data file in the table's schema of today, without those that are deleted."""
+"""Reads the rows of a data file in the table's current schema, without deleted rows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BATCH_BYTES = 4 * MB
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """How a file stores its rows. Files have few layouts among them, so each is worked out once."""
+    """How a file stores its rows; cached, because many files share a layout."""
 
     key: bytes
     schema: pa.Schema
@@ -37,7 +37,7 @@ class Layout:
 
 class DataFileReader:
     def __init__(self, table: Table, target: pa.Schema) -> None:
-        """`target` is the table's schema as files are written, with an id on every field."""
+        """`target` is the schema for written files, with an id on every field."""
         self._table = table
         self._target = target
         mapping = table.metadata.name_mapping()
@@ -45,13 +45,14 @@ class DataFileReader:
         self._layouts: dict[bytes, Layout] = {}
 
     def batches(self, file: DataFile, deleted: pa.ChunkedArray | None) -> Iterator[pa.RecordBatch]:
-        """All rows but those at the `deleted` positions."""
+        """All rows except those at the `deleted` positions."""
         return (batch for _, batch in self._read(file, self._target, deleted))
 
     def first(
         self, file: DataFile, deleted: pa.ChunkedArray | None, size: int
     ) -> tuple[pa.Table, int]:
-        """What is left of the first rows, about so many bytes of them; and how many rows they were."""
+        """The first rows, about `size` bytes without deleted ones, and how many rows of the file
+        they cover."""
         batches, count, taken = [], 0, 0
         for rows, batch in self._read(file, self._target, deleted):
             batches.append(batch)
@@ -62,7 +63,7 @@ class DataFileReader:
         return pa.Table.from_batches(batches, self._target), count
 
     def columns(self, file: DataFile, fields: Collection[int]) -> Iterator[pa.RecordBatch]:
-        """Some columns by their places in the table; of deleted rows too."""
+        """Some columns by their position in the table, including deleted rows."""
         target = pa.schema([self._target.field(at) for at in fields])
         return (batch for _, batch in self._read(file, target, None))
 
@@ -77,7 +78,7 @@ class DataFileReader:
     def _read(
         self, file: DataFile, target: pa.Schema, deleted: pa.ChunkedArray | None
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """How many rows of the file, and what is left of them."""
+        """Per batch, the number of rows in the file and the rows that are not deleted."""
         constants = identity_values(self._table, file)
         positions = None if deleted is None else np.unique(deleted.to_numpy())
         with self._opened(file) as parquet:
@@ -96,18 +97,18 @@ class DataFileReader:
                 start += rows
         if start != file.record_count:
             raise UnreadableFile(
-                f"{file.file_path}: the table says that it has {file.record_count} rows, and it has {start}."
+                f"{file.file_path} has {start} rows, but its manifest entry says "
+                f"{file.record_count}."
             )
 
     @contextmanager
     def _opened(self, file: DataFile) -> Iterator[pq.ParquetFile]:
-        """INT96 is read in microseconds: nanoseconds on 64 bits end in the year 2262, and wrap
-        around."""
+        """INT96 is read in microseconds: 64-bit nanoseconds overflow after the year 2262."""
         try:
             with self._table.io.new_input(file.file_path).open() as source:
                 yield pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
         except FileNotFoundError as e:
-            raise UnreadableFile(f"{file.file_path} is not there.") from e
+            raise UnreadableFile(f"{file.file_path} is missing.") from e
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
             raise UnreadableFile(f"{file.file_path} cannot be read: {str(e)[:300]}") from e
         except UnreadableFile as e:
@@ -127,8 +128,7 @@ class DataFileReader:
 
 
 def identity_values(table: Table, file: DataFile) -> dict[int | None, object]:
-    """Values that stand in the table's metadata: a file may lack the columns that it is partitioned
-    by."""
+    """Identity partition values by field id; a file may lack the columns it is partitioned by."""
     spec = table.metadata.specs()[file.spec_id]
     return {
         field.source_id: file.partition[at]
@@ -138,7 +138,7 @@ def identity_values(table: Table, file: DataFile) -> dict[int | None, object]:
 
 
 def _check_required(arrays: Sequence[pa.Array], target: pa.Schema) -> None:
-    """A column may have been made required over rows that have no value in it."""
+    """A column may have been made required although old rows have nulls in it."""
     for array, field in zip(arrays, target, strict=True):
         if not field.nullable and array.null_count:
             raise missing_values(field)
@@ -147,7 +147,7 @@ def _check_required(arrays: Sequence[pa.Array], target: pa.Schema) -> None:
 def _selected(
     parquet: pq.ParquetFile, columns: tuple[Column, ...], target: pa.Schema
 ) -> tuple[list[str] | None, tuple[Column, ...]]:
-    """Only the columns that are wanted, where their names say which they are."""
+    """The columns to read; all columns where names are ambiguous."""
     ids = {field_id(field) for field in target}
     schema = parquet.schema_arrow
     chosen = [at for at, column in enumerate(columns) if column.field_id in ids]

@@ -1,4 +1,4 @@
-"""Writing a file of position deletes."""
+"""Writes position delete files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pyiceberg.table import Table
 
-    from penstock.maintenance.actions.context import Run
+    from penstock.maintenance.actions.context import ActionContext
 
 SCHEMA = pa.schema(
     [
@@ -33,25 +33,29 @@ SCHEMA = pa.schema(
 )
 
 
-def write_deletes(table: Table, run: Run, file: DataFile, positions: Sequence[int]) -> DataFile:
+def write_deletes(
+    table: Table, context: ActionContext, file: DataFile, positions: Sequence[int]
+) -> DataFile:
     rows = pa.table(
         {"file_path": [file.file_path] * len(positions), "pos": sorted(positions)}, SCHEMA
     )
-    return write_positions(table, run, file, rows)
+    return write_positions(table, context, file, rows)
 
 
-def write_positions(table: Table, run: Run, neighbor: DataFile, rows: pa.Table) -> DataFile:
-    """One delete file of sorted rows in the partition of `neighbor`, read back before it counts."""
+def write_positions(
+    table: Table, context: ActionContext, neighbor: DataFile, rows: pa.Table
+) -> DataFile:
+    """Write sorted rows as a delete file in the partition of `neighbor`, and verify it."""
     rows = rows.cast(SCHEMA)
     output = table.io.new_output(
-        f"{data_root(table)}/{run.name}/deletes-{uuid4().hex[:12]}.parquet"
+        f"{data_root(table)}/{context.name}/deletes-{uuid4().hex[:12]}.parquet"
     )
     with output.create(overwrite=True) as sink:
         pq.write_table(rows, sink, compression="zstd")
     with table.io.new_input(output.location).open() as source:
         if not pq.read_table(source).equals(rows):
-            raise ContentDiffers("The delete file does not hold what was written into it.")
-    made = DataFile.from_args(
+            raise ContentDiffers("The delete file differs from the rows that were written to it.")
+    delete_file = DataFile.from_args(
         content=DataFileContent.POSITION_DELETES,
         file_path=output.location,
         file_format=FileFormat.PARQUET,
@@ -61,5 +65,5 @@ def write_positions(table: Table, run: Run, neighbor: DataFile, rows: pa.Table) 
         lower_bounds={PATH_FIELD: to_bytes(StringType(), pc.min(rows["file_path"]).as_py())},
         upper_bounds={PATH_FIELD: to_bytes(StringType(), pc.max(rows["file_path"]).as_py())},
     )
-    made.spec_id = neighbor.spec_id
-    return made
+    delete_file.spec_id = neighbor.spec_id
+    return delete_file

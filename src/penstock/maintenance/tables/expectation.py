@@ -1,6 +1,6 @@
-"""What the actions would do to a table as it is, by the plans of the actions themselves.
+"""Predicts what the actions would do to a table, using their own planners.
 
-Health is judged by it: a table is not unwell for what its maintenance would leave as it is.
+The health score uses it: a problem that no action would fix does not lower the score.
 """
 
 from __future__ import annotations
@@ -32,17 +32,16 @@ if TYPE_CHECKING:
     from penstock.maintenance.tables.content import Content, PartitionKey
 
 
-_EVER_AFTER = 2**62
-"""A time at which no partition was written to lately."""
+_FAR_FUTURE = 2**62
+"""A time at which no partition counts as recently written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewrite:
-    """Data files that a compaction would take, how many it would make of them, and the deletes that
-    it would apply.
+    """Data files that a compaction would rewrite, how many it would write, and the deletes that it
+    would apply.
 
-    `hot_until_ms` is when their partitions have not been written to for long enough; None where
-    they are taken now.
+    `hot_until_ms` is when their recently written partitions become eligible; None if they are now.
     """
 
     files: int = 0
@@ -64,7 +63,7 @@ class Rewrite:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compaction:
-    """What rewrite_data_files would do; `refused` says why it would do nothing at all."""
+    """What rewrite_data_files would do; `refused` is the reason if it would refuse."""
 
     rewrites: tuple[Rewrite, ...] = ()
     refused: str | None = None
@@ -83,8 +82,7 @@ class Compaction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """The actions that a table is judged with: those of its policy, and the defaults for the
-    others."""
+    """The actions a table is assessed with: those of its policy, and defaults for the others."""
 
     actions: Mapping[Name, Action] = field(default_factory=dict)
 
@@ -97,12 +95,12 @@ class Judged:
 
     @property
     def options(self) -> dict[str, dict[str, Any]]:
-        """What must be the same for an earlier judgement to hold."""
+        """The options that must be unchanged for stored facts to be valid."""
         return {str(name): dict(self[name].options) for name in Name if self[name].options}
 
 
 def refusals(table: Table) -> dict[str, str]:
-    """The actions that the table's own metadata forbids, each with the reason."""
+    """Actions that the table's metadata forbids, with the reason."""
     refused: dict[str, str] = {}
     for name in Name:
         try:
@@ -126,14 +124,13 @@ def expirable_snapshots(table: Table, judged: Judged, *, now: datetime) -> int:
 
 
 def compaction(table: Table, content: Content, judged: Judged, *, now: datetime) -> Compaction:
-    """Partitions that are written to just now are planned too: they are taken a few minutes
-    later."""
+    """Includes recently written partitions, which become eligible a few minutes later."""
     action = judged[Name.REWRITE_DATA_FILES]
     if (refused := refusals(table).get(Name.REWRITE_DATA_FILES)) is not None:
         return Compaction(refused=refused)
     patient = Action(name=action.name, options={**action.options, "hot_seconds": 0})
     try:
-        plan = plan_compaction(table, content, patient, now_ms=_EVER_AFTER)
+        plan = plan_compaction(table, content, patient, now_ms=_FAR_FUTURE)
     except (Refused, InvalidInput) as e:
         return Compaction(refused=e.message)
     hot_ms = 1000 * action.number("hot_seconds", 0 if action.options.get("force") else HOT_SECONDS)
@@ -147,8 +144,7 @@ def compaction(table: Table, content: Content, judged: Judged, *, now: datetime)
 
 
 def manifests_after(table: Table, content: Content, judged: Judged) -> int:
-    """How many manifests there would be after rewrite_manifests; as many as now where it would do
-    nothing."""
+    """The number of manifests after rewrite_manifests; unchanged if it would do nothing."""
     target = judged[Name.REWRITE_MANIFESTS].number("target_bytes", MANIFEST_TARGET)
     kinds: dict[tuple[int, ManifestContent], list[int]] = defaultdict(list)
     for manifest in content.manifests:
@@ -163,8 +159,7 @@ def manifests_after(table: Table, content: Content, judged: Judged) -> int:
 def _hot_partitions(
     table: Table, content: Content, hot_ms: int, *, now_ms: int
 ) -> dict[PartitionKey, int]:
-    """Until when partitions are left alone, because they were written to lately. An unpartitioned
-    table never is."""
+    """Until when recently written partitions are skipped; empty for an unpartitioned table."""
     times = {
         s.snapshot_id: s.timestamp_ms
         for s in table.metadata.snapshots

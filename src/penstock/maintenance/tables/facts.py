@@ -1,7 +1,7 @@
-"""What a table is like, as far as one was willing to look.
+"""Facts about a table: sizes, counts and expected effects of the actions, by tier.
 
-Three tiers: its metadata (one small file), its manifests, its storage. What a tier did not look at
-is None, never 0.
+The tiers are the metadata (one small file), the manifests and the storage. Facts that a tier does
+not read are None, never 0.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Facts:
     orphan_files: int | None = None
     orphan_bytes: int | None = None
     judged_with: Mapping[str, Any] = field(default_factory=dict)
-    """Options of the actions by which the following was found; without any, the defaults."""
+    """Options of the actions that the facts below were computed with; empty for defaults."""
     refused: Mapping[str, str] = field(default_factory=dict)
     """Actions that the table's metadata forbids, with the reason."""
     expirable_snapshots: int | None = None
@@ -93,23 +93,23 @@ _OF_MANIFESTS = (
     "deleted_share",
     "manifests_after",
 )
-"""What does not change while the snapshot, and what is judged with, do not."""
+"""Facts that are valid as long as the snapshot and the action options are the same."""
 
 
 def look(table: Table, tier: Tier, *, now: datetime, judged: Judged = DEFAULTS) -> Facts:
-    found = _from_metadata(table, judged, now)
+    facts = _from_metadata(table, judged, now)
     if tier is not Tier.METADATA:
-        found |= _from_manifests(table, judged, now)
+        facts |= _from_manifests(table, judged, now)
     if tier is Tier.STORAGE:
-        found |= _from_storage(table, now)
-    return Facts(tier=tier, **found)
+        facts |= _from_storage(table, now)
+    return Facts(tier=tier, **facts)
 
 
 def look_again(
     table: Table, stored: Mapping[str, Any], *, now: datetime, judged: Judged = DEFAULTS
 ) -> Facts | None:
-    """The facts of the manifests without reading one, from those that were stored; None where they
-    do not hold."""
+    """Facts with the stored manifest facts, without reading a manifest; None if they are
+    outdated."""
     fresh = _from_metadata(table, judged, now)
     decisive = ("table_uuid", "snapshot_id", "target_bytes", "judged_with", "refused")
     same = all(stored.get(name) == fresh[name] for name in decisive)
@@ -204,7 +204,7 @@ def _deletes(content: Content) -> dict[str, Any]:
 
 
 def _from_storage(table: Table, now: datetime) -> dict[str, int | None]:
-    """Orphans are not counted where files of another table may be among them."""
+    """Orphans are not counted if files of another table may be among them."""
     location = TableLocation(table)
     trash = f"{location.path}/{TRASH}/"
     listed = [file for file in location.files() if not file.path.startswith(trash)]

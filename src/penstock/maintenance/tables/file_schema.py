@@ -1,8 +1,7 @@
-"""The Arrow schema that data files are written with, and the leaf columns of such a file.
+"""The Arrow schema of written data files, and the leaf columns of such a file.
 
-Every field has its Iceberg id, the elements of lists and the keys and values of maps among them:
-readers resolve columns by id and by nothing else. Names are those that Java's Iceberg writes (`a b`
-becomes `a_x20b`).
+Every field has its Iceberg id, including list elements and map keys and values, because readers
+resolve columns by id only. Names are encoded as Java's Iceberg does (`a b` becomes `a_x20b`).
 """
 
 from __future__ import annotations
@@ -36,14 +35,13 @@ FIELD_ID = b"PARQUET:field_id"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leaf:
-    """A primitive column. `repeated` ones are inside of a list or a map: they have no value per
-    row."""
+    """A primitive column; `repeated` if it is inside a list or a map."""
 
     field_id: int
     type: PrimitiveType
     repeated: bool
     path: tuple[int, ...]
-    """Where it is: the position of its column, then of each struct field below that."""
+    """The position of the column, then of each struct field below it."""
 
 
 def file_schema(schema: Schema) -> pa.Schema:

@@ -1,8 +1,8 @@
-"""What manifests say of a data file that we wrote: counts, and bounds that hold for every value.
+"""Column statistics of written data files for their manifest entries: counts and bounds.
 
-Bounds come from the file's footer. A footer leaves out the least and greatest value of a row group
-in which one of them is long, and readers skip files by bounds; so a column has bounds only where
-every row group accounts for its values. UUIDs have none: engines do not agree on how to order them.
+Bounds come from the Parquet footer, which omits minimum and maximum of a row group if one of them
+is long. Readers skip files by bounds, so a column gets bounds only if every row group has them.
+UUID columns have no bounds, because engines order UUIDs differently.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class FileStatistics:
 
 @dataclass(slots=True)
 class StatisticsPlan:
-    """Which columns a table wants statistics of."""
+    """The columns for which the table's properties request statistics."""
 
     leaves: Sequence[Leaf]
     modes: Mapping[int, MetricsMode]
@@ -82,7 +82,7 @@ class StatisticsPlan:
         return cls(leaves=leaves(schema), modes=modes)
 
     def arguments(self, statistics: FileStatistics) -> dict[str, object]:
-        """For a manifest's entry."""
+        """Arguments for the manifest entry."""
         counted = [
             leaf
             for leaf in self.leaves
@@ -124,7 +124,7 @@ class StatisticsPlan:
 
 @dataclass(slots=True)
 class NanCounter:
-    """Counts what a footer does not: NaN, in each row group as it is written."""
+    """Counts NaNs per row group while writing, because the footer does not."""
 
     leaves: Iterable[Leaf]
     groups: list[dict[int, int]] = field(default_factory=list)
@@ -137,7 +137,7 @@ class NanCounter:
 def footer_statistics(
     footer: pq.FileMetaData, leaves: Sequence[Leaf], nans: Sequence[Mapping[int, int]]
 ) -> FileStatistics:
-    """`nans` has one count a row group."""
+    """`nans` has one item per row group."""
     groups = [footer.row_group(at) for at in range(footer.num_row_groups)]
     sizes: dict[int, int] = {}
     nulls: dict[int, int] = {}
@@ -165,7 +165,7 @@ def footer_statistics(
 
 
 def stored_value(type_: PrimitiveType, bound: bytes) -> Value | None:
-    """A manifest's bound; one of a narrower type was written before the column was widened."""
+    """Decode a bound; it may have a narrower type if it was written before a type promotion."""
     match type_:
         case (
             IntegerType()
@@ -266,7 +266,7 @@ def _text(value: bytes) -> str | None:
 
 
 def _next_text(text: str, length: int | None) -> bytes | None:
-    """The text, or when it is cut, the least text that is greater than all which begin like it."""
+    """The text, or if it is truncated, the least text greater than all with its prefix."""
     if length is None or len(text) <= length:
         return text.encode()
     for end in range(length, 0, -1):

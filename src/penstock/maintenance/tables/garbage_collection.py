@@ -1,6 +1,4 @@
-"""Whether files of a table may be deleted at all: `gc.enabled`, which its owner may change at any
-moment.
-"""
+"""Checks `gc.enabled`: whether files of a table may be deleted; it may change at any time."""
 
 from __future__ import annotations
 
@@ -21,9 +19,7 @@ GC_ENABLED = "gc.enabled"
 
 
 def may_collect(properties: Mapping[str, str]) -> bool:
-    """Anything but `true` is no, as in Java; a name in other letters, which Java would not read, is
-    taken seriously.
-    """
+    """False for any value but `true`, as in Java. Unlike Java, the name's case does not matter."""
     values = [value for name, value in properties.items() if name.strip().lower() == GC_ENABLED]
     return all(str(value).strip().lower() == "true" for value in values)
 
@@ -31,18 +27,18 @@ def may_collect(properties: Mapping[str, str]) -> bool:
 def check_collectable(table: Table) -> None:
     if not may_collect(table.properties):
         raise Refused(
-            f"{GC_ENABLED} is not true: somebody else may own files of this table.",
-            hint="Nothing is deleted here.",
+            f"{GC_ENABLED} is not true: files of this table may belong to another table.",
+            hint="Nothing was deleted. Set the property to true if the table owns its files.",
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Collectable:
-    """A requirement of a commit: files may still be deleted.
+    """Commit requirement: files may still be deleted.
 
-    The protocol of REST catalogs has no word for it.
+    The REST catalog protocol cannot express it.
     """
 
     def validate(self, base_metadata: TableMetadata | None) -> None:
         if base_metadata is None or not may_collect(base_metadata.properties):
-            raise CommitFailedException(f"{GC_ENABLED} was set to false meanwhile.")
+            raise CommitFailedException(f"{GC_ENABLED} was set to false concurrently.")

@@ -1,12 +1,12 @@
-"""A table's health: 0 to 100, the reasons, and what would be gained. Pure.
+"""Computes the health of a table: a score from 0 to 100, issues and the expected gain. No I/O.
 
-Small files weigh 40, deletes 30, history 15, manifests 15; orphans and skew are told and weigh
-nothing, for one is only an estimate and the other nothing that an action cures. A tiny table is
-healthy whatever its files are like.
+The weights are small files 40, deletes 30, history 15 and manifests 15. Orphans and skew are
+reported without weight: the first is an estimate, and no action fixes the second. A tiny table is
+always healthy.
 
-Where it is known what the actions would do, only that weighs: small files of which no partition has
-enough, snapshots that are too young to expire and deletes too few for a rewrite are told, and cost
-nothing.
+If the effect of the actions is known, only what they would fix lowers the score. Small files in
+partitions with too few of them, snapshots too young to expire and too few deletes for a rewrite are
+reported without weight.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ class Issue:
     evidence: Mapping[str, float | int | None]
     action: Name | None = None
     points: float = 0.0
-    """What it takes off the score."""
+    """Points subtracted from the score."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gain:
-    """What maintenance would bring, and what it would cost."""
+    """The expected gain and cost of maintenance."""
 
     files: int = 0
     bytes: int = 0
@@ -64,7 +64,7 @@ class Gain:
 
     @property
     def rate(self) -> float:
-        """Files the fewer for each second of work, with a second's start-up."""
+        """Files saved per second of work, with one second of start-up."""
         return self.files / (1.0 + self.cost_seconds)
 
 
@@ -83,12 +83,12 @@ class Health:
 
     @property
     def actions(self) -> tuple[Name, ...]:
-        wanted = {
+        actions = {
             issue.action
             for issue in self.issues
             if issue.action and issue.severity is not Severity.INFO
         }
-        return tuple(name for name in Name if name in wanted)
+        return tuple(name for name in Name if name in actions)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self) | {"level": self.level, "actions": [str(a) for a in self.actions]}
@@ -117,7 +117,7 @@ def score_of(issues: Iterable[Issue]) -> int:
 def _issue(
     code: str, share: float, message: str, action: Name | None, **evidence: float | None
 ) -> Issue:
-    """`share` of the worst that it could be; nothing of it, and it is only told."""
+    """`share` is the severity from 0 to 1; an issue with share 0 is reported without weight."""
     share = min(1.0, max(0.0, share))
     severity = (
         Severity.CRITICAL if share > 0.66 else Severity.WARNING if share > 0.2 else Severity.INFO
@@ -141,7 +141,7 @@ def _small_files(facts: Facts, damping: float, now_ms: int) -> Issue | None:
     if facts.compaction is None:
         fewest = max(1, ceil(size / facts.target_bytes))
         taken, outputs, average = small, fewest, size / files
-        share = (small / files) * _room(average, good) * min(1.0, (files - fewest) / 12)
+        share = (small / files) * _size_gap(average, good) * min(1.0, (files - fewest) / 12)
         message = (
             f"{small} of {files} data files are smaller than they should be; {fewest} would do."
         )
@@ -154,7 +154,7 @@ def _small_files(facts: Facts, damping: float, now_ms: int) -> Issue | None:
             rewrite.outputs,
             rewrite.bytes / max(1, rewrite.files),
         )
-        share = (taken / files) * _room(average, good) * min(1.0, (taken - outputs) / 12)
+        share = (taken / files) * _size_gap(average, good) * min(1.0, (taken - outputs) / 12)
         message = _of_rewrite(facts.compaction, rewrite, small, files, now_ms)
         if small < MIN_INPUT_FILES and share <= 0:
             return None
@@ -171,8 +171,8 @@ def _small_files(facts: Facts, damping: float, now_ms: int) -> Issue | None:
     )
 
 
-def _room(average: float, good: float) -> float:
-    """How far files are from a good size, from 0 to 1."""
+def _size_gap(average: float, good: float) -> float:
+    """The distance of the average file size from a good size, from 0 to 1."""
     return 1 - min(average, good) / good
 
 
@@ -185,8 +185,8 @@ def _of_rewrite(
     hot = compaction.hot_at(now_ms).files
     later = f"; {hot} more are in partitions that are being written to" if hot else ""
     if not rewrite.files:
-        return f"{count}, too few in any one place to be worth a rewrite{later}."
-    return f"{count}; a rewrite takes {rewrite.files} and makes {rewrite.outputs}{later}."
+        return f"{count}, too few in any one partition to be worth a rewrite{later}."
+    return f"{count}; a rewrite turns {rewrite.files} into {rewrite.outputs}{later}."
 
 
 def _deletes(facts: Facts, now_ms: int) -> Issue | None:
@@ -199,7 +199,7 @@ def _deletes(facts: Facts, now_ms: int) -> Issue | None:
     )
     applied = None if facts.compaction is None else facts.compaction.at(now_ms).delete_files
     curable = 1.0 if applied is None else min(1.0, applied / count)
-    message = f"{count} delete files hold {rows} rows that every reader must leave out."
+    message = f"{count} delete files mark {rows} rows that every reader must filter out."
     if applied is not None and applied < count:
         message += f" A rewrite applies {applied} of them."
     return _issue(
@@ -218,7 +218,10 @@ def _history(facts: Facts, now_ms: int) -> Issue | None:
     bad = max(_many(facts.snapshots, SNAPSHOTS_FINE, SNAPSHOTS_BAD), _old(facts.snapshots, days))
     if bad <= 0:
         return None
-    message = f"{facts.snapshots} snapshots are kept, the oldest for {days:.1f} days; each commit carries them all."
+    message = (
+        f"The table has {facts.snapshots} snapshots, the oldest from {days:.1f} days ago; each "
+        "commit rewrites the list of all of them."
+    )
     expirable = facts.expirable_snapshots
     if expirable is not None:
         fewer = _many(facts.snapshots, SNAPSHOTS_FINE, SNAPSHOTS_BAD)
@@ -269,7 +272,7 @@ def _orphans(facts: Facts) -> Issue | None:
     return _issue(
         "orphans",
         min(1.0, (facts.orphan_bytes or 0) / max(1, facts.bytes or 1)),
-        f"{facts.orphan_files} files that nothing names lie in the table's location.",
+        f"{facts.orphan_files} unreferenced files are in the table's location.",
         Name.REMOVE_ORPHAN_FILES,
         orphan_files=facts.orphan_files,
         orphan_bytes=facts.orphan_bytes,

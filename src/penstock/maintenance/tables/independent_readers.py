@@ -1,10 +1,8 @@
-"""Other readers look at what we read and at what we wrote, and must see the same values in the same
-order.
+"""Cross-checks our data file reader against PyIceberg's scan and DuckDB's Parquet reader.
 
-They are the library's own scan, and DuckDB's Parquet reader, which finds columns by field id. Ours
-shares no code with either beyond Arrow. What they see is compared bit by bit over the first rows of
-a file; a difference is an error, and a file that neither of them can read is refused, for then
-nothing shows that we read it right.
+Our reader shares no code with either except Arrow. The first rows of input and output files are
+compared bit by bit. A difference is an error. A file that neither of them can read is refused,
+because nothing would verify our reading of it.
 """
 
 from __future__ import annotations
@@ -38,12 +36,12 @@ if TYPE_CHECKING:
     from penstock.maintenance.tables.data_file_reader import DataFileReader
 
     Rows: TypeAlias = dict[int, pa.Array]
-    """Columns by their places in the table, and in its types."""
+    """Columns by their position in the table, in its types."""
 
 log = logging.get(__name__)
 COMPARED_BYTES = 4 * MB
 SCANNED_BYTES = 16 * MB
-"""The library reads a file whole: larger ones are left to DuckDB."""
+"""PyIceberg reads whole files, so larger ones are checked with DuckDB only."""
 ENGINE_MEMORY = "256MB"
 
 
@@ -56,8 +54,8 @@ class IndependentReaders:
     def check(
         self, file: DataFile, deletes: Sequence[DataFile], deleted: pa.ChunkedArray | None
     ) -> None:
-        """Raise unless at least one other reader sees what ours sees in the first rows of the file,
-        and none sees anything else."""
+        """Raise unless at least one other reader agrees with ours on the first rows of the file and
+        none disagrees."""
         expected, count = self._reader.first(file, deleted, COMPARED_BYTES)
         readers: dict[str, Callable[[], Rows]] = {
             "PyIceberg": lambda: self._scanned(file, deletes, expected.num_rows),
@@ -79,7 +77,7 @@ class IndependentReaders:
             log.info("file_not_read_independently", file=file.file_path, reasons=reasons)
         if not compared and expected.num_rows:
             raise Refused(
-                f"No other reader can read {file.file_path}, so a rewrite of it could not be checked. "
+                f"No other reader can read {file.file_path}, so a rewrite could not be verified. "
                 f"{'; '.join(reasons)}"
             )
 
@@ -88,8 +86,9 @@ class IndependentReaders:
             field = self._target.field(at)
             if not stored(column).equals(stored(expected.column(at).combine_chunks())):
                 raise ContentDiffers(
-                    f"{name} reads other values than we do in the column {field.name[:100]!r} of {file.file_path}.",
-                    hint="Nothing was committed. Report which table it is, and keep its files.",
+                    f"{name} and Penstock read different values in the column "
+                    f"{field.name[:100]!r} of {file.file_path}.",
+                    hint="Nothing was committed. Report the table, and keep its files.",
                 )
 
     def _scanned(self, file: DataFile, deletes: Sequence[DataFile], count: int) -> Rows:
@@ -107,7 +106,7 @@ class IndependentReaders:
         )
         batches = list(scan.to_record_batches([FileScanTask(file, delete_files=set(deletes))]))
         if sum(batch.num_rows for batch in batches) < count:
-            raise ContentDiffers(f"PyIceberg reads fewer rows of {file.file_path} than we do.")
+            raise ContentDiffers(f"PyIceberg reads fewer rows of {file.file_path} than Penstock.")
         rows = {}
         for number, at in enumerate(columns):
             chunks = [batch.column(number) for batch in batches]
@@ -116,7 +115,7 @@ class IndependentReaders:
         return self._conformed(rows)
 
     def _conformed(self, rows: Mapping[int, pa.ChunkedArray]) -> Rows:
-        """In the types of the table; a column that the reader has in another type is left out."""
+        """Convert to the table's types; columns that cannot be converted are left out."""
         result = {}
         for at, column in rows.items():
             field = self._target.field(at)
@@ -148,7 +147,8 @@ class IndependentReaders:
             engine.execute("CREATE TABLE deleted (pos BIGINT)")
             if delete_paths:
                 engine.execute(
-                    "INSERT INTO deleted SELECT pos FROM read_parquet($paths) WHERE file_path = $file",
+                    "INSERT INTO deleted "
+                    "SELECT pos FROM read_parquet($paths) WHERE file_path = $file",
                     {"paths": delete_paths, "file": file.file_path},
                 )
             chosen = [
@@ -156,8 +156,9 @@ class IndependentReaders:
             ]
             rows = engine.sql(
                 f"SELECT {', '.join(chosen)} FROM (SELECT * FROM "
-                f"read_parquet($path, file_row_number = true) AS rows({', '.join(names)}, position) "
-                f"LIMIT {count}) WHERE position NOT IN (SELECT pos FROM deleted) ORDER BY position",
+                "read_parquet($path, file_row_number = true) "
+                f"AS rows({', '.join(names)}, position) LIMIT {count}) "
+                "WHERE position NOT IN (SELECT pos FROM deleted) ORDER BY position",
                 params={"path": path},
             ).to_arrow_table()
         columns = {at: rows.column(number) for number, at in enumerate(places)}
@@ -165,7 +166,7 @@ class IndependentReaders:
 
     @contextmanager
     def _local(self, files: Sequence[DataFile]) -> Iterator[list[str]]:
-        """Paths that DuckDB can open: files of an object store are copied."""
+        """Paths that DuckDB can open; files of an object store are copied."""
         with scratch_folder("check") as folder:
             yield [self._path(file, folder / f"{at}.parquet") for at, file in enumerate(files)]
 
@@ -191,7 +192,7 @@ def _engine() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def _field_ids(engine: duckdb.DuckDBPyConnection, path: str) -> list[int | None]:
-    """The ids of a file's columns as DuckDB reads its footer, which lists fields depth first."""
+    """The field ids of a file's columns, by DuckDB; the footer lists fields depth first."""
     fields = engine.execute(
         "SELECT field_id, coalesce(num_children, 0) FROM parquet_schema($path)", {"path": path}
     ).fetchall()
@@ -205,23 +206,22 @@ def _field_ids(engine: duckdb.DuckDBPyConnection, path: str) -> list[int | None]
 
 
 def _exported(name: str, type_: pa.DataType) -> str:
-    """DuckDB hands a UUID to Arrow as text, and bytes without their length."""
+    """DuckDB exports a UUID to Arrow as a string."""
     if isinstance(type_, pa.UuidType):
         return f"unhex(replace({name}::VARCHAR, '-', ''))"
     return name
 
 
 def _comparable(source: pa.Field, target: pa.Field) -> bool:
-    """Nested columns are compared where nothing inside of them changed: DuckDB takes what is inside
-    by name."""
+    """Nested columns are compared only if their type is unchanged: DuckDB resolves nested fields by
+    name."""
     if not pa.types.is_nested(target.type):
         return True
     return bool(source.type == target.type) and as_written([source]) == as_written([target])
 
 
 def _scan_is_exact(type_: pa.DataType, *, repeated: bool = False) -> bool:
-    """The library's scan takes a missing list of structs for an empty one, and a missing map for an
-    empty one."""
+    """PyIceberg's scan reads a null list of structs, and a null map, as empty."""
     if pa.types.is_struct(type_):
         return not repeated and all(_scan_is_exact(field.type) for field in type_)
     if pa.types.is_list(type_):

@@ -1,5 +1,4 @@
-"""Where a table's files belong, by its properties. A property may name code that decides it; that
-is not loaded."""
+"""Where a table writes its files, by its properties. Custom location providers are not loaded."""
 
 from __future__ import annotations
 

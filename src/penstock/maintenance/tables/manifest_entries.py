@@ -1,9 +1,9 @@
-"""The entries of a manifest, exactly.
+"""Reads manifest entries without the defects of PyIceberg's reader.
 
-The library's compiled decoder rounds doubles to floats, and takes the end of a file that was cut
-short for its end. So doubles among the partition values are read as eight bytes, and files are
-checked by `whole_avro`. Nor does the library read `referenced_data_file`, by which Java decides to
-which data file a delete file applies: here it is one more field at the end of a `DataFile`.
+PyIceberg's compiled decoder rounds doubles to floats and does not detect truncated files. So double
+partition values are read as eight bytes, and files are checked by `avro_check`. PyIceberg also
+ignores `referenced_data_file`, which Java uses to match delete files to data files; here it is an
+additional last field of `DataFile`.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ _DATA_FILE, _PARTITION = 2, 102
 _EIGHT_BYTES = FixedType(8)
 _REFERENCED_DATA_FILE = NestedField(143, "referenced_data_file", StringType(), required=False)
 REFERENCED_DATA_FILE_AT = len(DATA_FILE_TYPE[DEFAULT_READ_VERSION].fields)
-"""Where it is in a `DataFile`, if it is there."""
+"""Its position in a `DataFile`, if present."""
 
 
 def with_referenced_data_file(field: NestedField) -> NestedField:
-    """A field of a manifest's schema; `data_file` gets one field more."""
+    """A field of the manifest schema; `data_file` gets the additional field."""
     type_ = field.field_type
     if field.field_id != _DATA_FILE or not isinstance(type_, StructType):
         return field
@@ -53,7 +53,7 @@ def with_referenced_data_file(field: NestedField) -> NestedField:
 
 
 def referenced_data_file(file: DataFile) -> str | None:
-    """The path of the data file that a delete file is for, if its manifest has one."""
+    """The data file that a delete file refers to, if its manifest says so."""
     return file[REFERENCED_DATA_FILE_AT] if len(file) > REFERENCED_DATA_FILE_AT else None
 
 
@@ -78,7 +78,7 @@ def live_entries(io: FileIO, manifest: ManifestFile) -> list[ManifestEntry]:
         raise
     except TypeError as e:
         raise Refused(
-            f"PyIceberg does not know a type of {manifest.manifest_path}: {str(e)[:200]}.",
+            f"PyIceberg does not support a type in {manifest.manifest_path}: {str(e)[:200]}.",
             hint="Use a remote engine.",
         ) from e
     except Exception as e:
@@ -97,7 +97,7 @@ def live_entries(io: FileIO, manifest: ManifestFile) -> list[ManifestEntry]:
 
 
 def listed_manifests(io: FileIO, snapshot: Snapshot) -> tuple[ManifestFile, ...]:
-    """The manifests of a snapshot; not from the library's cache, whose reader misses a cut list."""
+    """The manifests of a snapshot. Bypasses PyIceberg's cache, which accepts truncated lists."""
     path = snapshot.manifest_list
     try:
         content = read_avro(io, path)
@@ -110,7 +110,7 @@ def listed_manifests(io: FileIO, snapshot: Snapshot) -> tuple[ManifestFile, ...]
 
 
 def _read(io: FileIO, manifest: ManifestFile) -> tuple[list[ManifestEntry], int]:
-    """The live entries, and how many others there are."""
+    """The live entries, and the number of deleted ones."""
     content = read_avro(io, manifest.manifest_path)
     check_length(manifest.manifest_path, len(content), manifest.manifest_length)
     with _ExactAvroFile(

@@ -1,5 +1,4 @@
-"""The names of metadata files that an attempt writes: killed before the swap, they are found again
-by its mark."""
+"""Marks the names of metadata files with the attempt, so that leftovers can be identified."""
 
 from __future__ import annotations
 
@@ -20,8 +19,8 @@ def marked(location: str, mark: str) -> str:
 
 
 class MarkedCatalog(MetastoreCatalog):
-    """Stands before a catalog's own class, whatever it is, and changes nothing but the name. A REST
-    catalog chooses its names itself."""
+    """Mixin for catalog classes that changes only the names of metadata files. A REST catalog
+    chooses them on the server."""
 
     mark: str
 

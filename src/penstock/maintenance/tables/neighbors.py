@@ -1,10 +1,9 @@
-"""Other tables whose files may lie in a table's location, and the check that there are none.
+"""Finds other tables whose files may be in a table's location, and refuses shared locations.
 
-They are found in three ways: by name in the table's own catalog, over all namespaces; in what the
-control plane knows of other catalogs; and in the storage itself, where a table that no catalog of
-ours knows is recognized by the names of its metadata files. A table whose metadata cannot be read
-is known by where that metadata is: it stands in the way of the tables that share its folder, and of
-no others.
+Other tables come from three sources: the table's own catalog, over all namespaces; other catalogs,
+as far as the control plane has listed them; and the storage, where a table outside our catalogs is
+recognized by the names of its metadata files. If a table's metadata cannot be read, it blocks only
+the tables that share the folder of that metadata.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ FOLDER_PROPERTIES = (
 )
 SAMPLE = 5
 _GZIP = b"\x1f\x8b"
-SHARED_HINT = "Give each table a location of its own. Nothing was touched."
+SHARED_HINT = "Give each table its own location. Nothing was changed."
 
 
 class _Snapshot(BaseModel):
@@ -54,7 +53,7 @@ class _LogEntry(BaseModel):
 
 
 class MetadataFile(BaseModel):
-    """What of a metadata file says where a table is; it is the same in all format versions, and for
+    """The fields of a metadata file that locate a table; equal in all format versions and for
     views.
     """
 
@@ -69,7 +68,7 @@ class MetadataFile(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TablePointer:
-    """Another table as far as a catalog, or the list of tables as they were seen last, knows it."""
+    """Another table, as listed by a catalog or by the last refresh."""
 
     name: str
     metadata_location: str | None = None
@@ -77,7 +76,7 @@ class TablePointer:
 
     @classmethod
     def read(cls, table: Mapping[str, str | None]) -> TablePointer:
-        """As the control plane shows it."""
+        """Parse the control plane's JSON."""
         return cls(
             name=f"{table['catalog']}.{table['db']}.{table['table']}",
             metadata_location=table["metadata_location"],
@@ -87,10 +86,7 @@ class TablePointer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Neighbor:
-    """Folders that belong to another table, and files of it.
-
-    One that has neither could not be located.
-    """
+    """Another table's folders and files; without either, the table could not be located."""
 
     name: str
     folders: tuple[str, ...] = ()
@@ -102,13 +98,13 @@ class Neighbor:
 
 
 def folders_of(table: Table) -> tuple[str, ...]:
-    """Where a table keeps its files: its location, and the folders that its properties name."""
+    """The folders of a table: its location, and those in its properties."""
     provider = locations(table.metadata)
     own = (table.location(), provider.data_path, provider.metadata_path)
     return (*own, *_folders(table.properties))
 
 
-def neighbour_of(name: str, table: Table) -> Neighbor:
+def neighbor_of(name: str, table: Table) -> Neighbor:
     metadata = table.metadata
     return Neighbor(
         name=name,
@@ -121,10 +117,8 @@ def neighbour_of(name: str, table: Table) -> Neighbor:
     )
 
 
-def read_neighbour(properties: Mapping[str, str], pointer: TablePointer) -> Neighbor:
-    """From its metadata file, whatever the format version; by the place of that file where it
-    cannot be read.
-    """
+def read_neighbor(properties: Mapping[str, str], pointer: TablePointer) -> Neighbor:
+    """Read a neighbor from its metadata file; if that is unreadable, assume the usual layout."""
     seen = () if pointer.location is None else (pointer.location,)
     path = pointer.metadata_location
     if path is None:
@@ -142,47 +136,46 @@ def read_neighbour(properties: Mapping[str, str], pointer: TablePointer) -> Neig
 
 
 def parse_metadata(content: bytes) -> MetadataFile:
-    """ValueError for what is not a table's metadata."""
+    """Parse a metadata file; ValueError if it is not one."""
     try:
         text = gzip.decompress(content) if content.startswith(_GZIP) else content
         return MetadataFile.model_validate_json(text)
     except (EOFError, gzip.BadGzipFile, zlib.error) as e:
-        raise ValueError("This is not the metadata of a table.") from e
+        raise ValueError("not a table metadata file") from e
 
 
 def check_alone(
-    lake: TableAccess,
+    table_access: TableAccess,
     table: Table,
     location: TableLocation,
     listed: Sequence[Listed],
     named: Collection[str],
 ) -> None:
-    """Refused when a file of another table may be among those that were listed in the table's
-    location.
+    """Refused if the listed files of the table's location may include files of another table.
 
-    `named` are the paths of the files that the table names itself.
+    `named` are the paths of the files that the table references.
     """
-    neighbours = lake.neighbours()
-    check_neighbours(location.locator, location.root, neighbours)
+    neighbors = table_access.neighbors()
+    check_neighbors(location.locator, location.root, neighbors)
     check_storage(table, location, listed, named)
-    lost = [neighbour.name for neighbour in neighbours if not neighbour.located]
+    lost = [neighbor.name for neighbor in neighbors if not neighbor.located]
     if lost and (foreign := _other_metadata(table, location, listed, named)) is not None:
         raise Refused(
             f"{lost[0]} cannot be read, and {foreign} may be its metadata.",
-            hint="Repair that table, or remove it from its catalog. Nothing was touched.",
+            hint="Repair that table, or remove it from its catalog. Nothing was changed.",
         )
 
 
-def check_neighbours(
+def check_neighbors(
     locator: Locator,
     folder: StoragePath,
-    neighbours: Iterable[Neighbor],
+    neighbors: Iterable[Neighbor],
 ) -> None:
-    """Refused when one of them may have files in the folder."""
-    for neighbour in neighbours:
-        around = any(folder.overlaps(locator.resolve(other)) for other in neighbour.folders)
-        if around or any(folder.contains(locator.resolve(file)) for file in neighbour.files):
-            raise Refused(f"The location is shared with {neighbour.name}.", hint=SHARED_HINT)
+    """Refused if a neighbor may have files in the folder."""
+    for neighbor in neighbors:
+        around = any(folder.overlaps(locator.resolve(other)) for other in neighbor.folders)
+        if around or any(folder.contains(locator.resolve(file)) for file in neighbor.files):
+            raise Refused(f"The location is shared with {neighbor.name}.", hint=SHARED_HINT)
 
 
 def check_storage(
@@ -191,7 +184,7 @@ def check_storage(
     listed: Sequence[Listed],
     named: Collection[str],
 ) -> None:
-    """Refused where the storage itself shows another table, inside of the location or around it."""
+    """Refused if the storage contains metadata of another table inside or above the location."""
     if (folder := foreign_metadata(table, location, listed, named)) is not None:
         raise Refused(f"{folder} holds the metadata of another table.", hint=SHARED_HINT)
     own = {location.locator.resolve(folder) for folder in metadata_folders(table)}
@@ -201,7 +194,7 @@ def check_storage(
         folder_above = parent._replace(path=f"{parent.path}/{METADATA_FOLDER}")
         if files and folder_above not in own and not _any_own(table, location, files):
             raise Refused(
-                f"The location lies in that of another table, whose metadata is {files[0].path}.",
+                f"The location is inside that of another table, with metadata {files[0].path}.",
                 hint=SHARED_HINT,
             )
 
@@ -209,7 +202,7 @@ def check_storage(
 def foreign_metadata(
     table: Table, location: TableLocation, listed: Sequence[Listed], named: Collection[str]
 ) -> str | None:
-    """A folder below the location that holds metadata which is not the table's."""
+    """A folder below the location with metadata of another table, or None."""
     own = {location.inside(f"{folder}/x") for folder in metadata_folders(table)}
     folders: dict[str, list[Listed]] = defaultdict(list)
     for file in listed:
@@ -227,9 +220,7 @@ def foreign_metadata(
 def _other_metadata(
     table: Table, location: TableLocation, listed: Sequence[Listed], named: Collection[str]
 ) -> str | None:
-    """A metadata file in the table's own folder that is another table's: dropped and created anew,
-    most often.
-    """
+    """A metadata file of another table in this table's folder; usually after drop and create."""
     own = {location.inside(f"{folder}/x") for folder in metadata_folders(table)}
     for file in listed:
         if f"{file.folder}/x" not in own or file.path in named:
@@ -260,7 +251,7 @@ def _is_metadata(name: str) -> bool:
 
 
 def _any_own(table: Table, location: TableLocation, files: Sequence[Listed]) -> bool:
-    """Whether the newest metadata files of a folder are older ones of the table itself."""
+    """Whether one of the newest metadata files of a folder belongs to the table itself."""
     metadata = sorted(
         (f for f in files if f.name.endswith(METADATA_FILES)),
         key=lambda f: f.modified,

@@ -1,4 +1,4 @@
-"""Position deletes: which rows of which files are gone."""
+"""Reads position delete files."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ def read_positions(io: FileIO, file: DataFile) -> pa.Table:
             positions = rows.cast(_POSITIONS)
         except (pa.ArrowException, KeyError) as e:
             raise UnreadableFile(
-                f"{file.file_path} is not a readable file of position deletes: {type(e).__name__}: {str(e)[:200]}"
+                f"{file.file_path} is not a readable file of position deletes: "
+                f"{type(e).__name__}: {str(e)[:200]}"
             ) from e
     if positions["pos"].null_count:
         raise UnreadableFile(f"{file.file_path} has deletes without a position.")
@@ -52,10 +53,10 @@ def touches(io: FileIO, file: DataFile, paths: Collection[str]) -> bool:
 def positions_by_path(
     io: FileIO, deletes: Sequence[ManifestEntry], inputs: Iterable[ManifestEntry]
 ) -> dict[str, pa.ChunkedArray]:
-    """The deleted positions of each data file by its path; one without any is not there.
+    """The deleted positions by data file path, for files that have any.
 
-    Of a delete file, only the rows of those data files count that it applies to: it may also hold
-    rows of one that was added again after it.
+    Only rows of data files that the delete file applies to count: it may also have rows of a path
+    that was added again later.
     """
     index = DeleteIndex(deletes)
     paths: dict[str, set[str]] = {}

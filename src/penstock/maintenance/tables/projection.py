@@ -1,8 +1,7 @@
-"""The columns of a data file as the table has them now, matched by field id at every level.
+"""Projects the columns of a data file to the table's current schema, by field id at every level.
 
-Names decide only for files without ids, by the table's name mapping. A list has one element and a
-map one key and one value, so these match without an id. Values are converted only where nothing can
-be lost; anything else is an error.
+Names are used only for files without ids, through the table's name mapping. List elements and map
+keys and values match without an id. Only lossless conversions are done; anything else is an error.
 """
 
 from __future__ import annotations
@@ -30,13 +29,12 @@ _TEXTS_AND_BYTES = (
     pa.types.is_large_binary,
     pa.types.is_binary_view,
 )
-"""A file may say as which of these Arrow is to read it."""
+"""Types that Arrow may choose for a string or binary column, by the file's Arrow schema."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A field of a file with the Iceberg id that it stands for; None is a field that the table does
-    not have."""
+    """A field of a file with its Iceberg id; None if the table has no such field."""
 
     field_id: int | None
     children: tuple[Column, ...] = ()
@@ -45,7 +43,7 @@ class Column:
 def identify(
     schema: Iterable[pa.Field], mapping: Iterable[MappedField] | None
 ) -> tuple[Column, ...]:
-    """The fields of a file by its own ids where it has any, else by the name mapping."""
+    """The fields of a file by their own ids if any, else by the name mapping."""
     fields = list(schema)
     if any(_has_ids(field) for field in fields):
         return tuple(_by_id(field) for field in fields)
@@ -55,7 +53,7 @@ def identify(
 
 
 def as_written(schema: Iterable[pa.Field]) -> tuple[Column, ...]:
-    """The fields of a schema whose every field has its id."""
+    """The fields of a schema in which every field has an id."""
     return tuple(_by_id(field) for field in schema)
 
 
@@ -67,8 +65,7 @@ def project(
     rows: int,
     constants: Mapping[int | None, object],
 ) -> list[pa.Array]:
-    """One array for each field of `target`. A field that the file lacks has its constant, or is
-    null."""
+    """One array per field of `target`. A field that the file lacks gets its constant, or null."""
     places: dict[int | None, int] = {
         column.field_id: at for at, column in enumerate(columns) if column.field_id is not None
     }
@@ -112,7 +109,7 @@ def _struct(array: pa.StructArray, column: Column, type_: pa.StructType) -> pa.A
 def _struct_of(
     children: Sequence[pa.Array], type_: pa.StructType, mask: pa.Array | None
 ) -> pa.Array:
-    """A required field has a value in every row, which nobody sees where the whole struct is null."""
+    """A required field gets an arbitrary value in rows where the whole struct is null."""
     filled = [
         child if field.nullable or not child.null_count else _filled(child, field, mask)
         for child, field in zip(children, type_, strict=True)
@@ -128,8 +125,7 @@ def _nulls(rows: int, type_: pa.DataType) -> pa.Array:
 
 
 def _filled(array: pa.Array, field: pa.Field, mask: pa.Array | None) -> pa.Array:
-    """The array without its null bitmap: what the buffers hold at those rows is as good as any
-    value."""
+    """The array without its null bitmap; any value will do in rows where the struct is null."""
     if mask is None or pc.any(pc.and_not(array.is_null(), mask)).as_py():
         raise missing_values(field)
     if isinstance(array, pa.ExtensionArray):
@@ -171,7 +167,7 @@ def _map(array: pa.MapArray, column: Column, type_: pa.MapType) -> pa.Array:
 
 
 def _nested(array: pa.Array, type_: pa.DataType, child: pa.Array) -> pa.Array:
-    """The same lists with other values in them, whatever part of its buffers the array stands for."""
+    """The array with the same offsets and nulls, and another child."""
     own = array.buffers()[:2]
     return pa.Array.from_buffers(type_, len(array), own, array.null_count, array.offset, [child])
 
@@ -189,8 +185,7 @@ def _leaf(array: pa.Array, field: pa.Field) -> pa.Array:
         raise _differs(array.type, field)
     try:
         if pa.types.is_timestamp(storage):
-            # A zone is how an instant is shown: the stored number counts from 1970 in UTC either
-            # way.
+            # A zone affects display only: the stored number counts from 1970 in UTC either way.
             array = array.cast(pa.timestamp(storage.unit, array.type.tz)).view(storage)
         else:
             array = array.cast(storage)
@@ -202,7 +197,7 @@ def _leaf(array: pa.Array, field: pa.Field) -> pa.Array:
 
 
 def _fits(source: pa.DataType, target: pa.DataType) -> bool:
-    """Whether all values, or those that Arrow's checked cast lets pass, keep their meaning."""
+    """Whether the types can be converted, possibly with Arrow's checked cast."""
     types = pa.types
     if types.is_integer(target):
         return bool(types.is_integer(source) and source.bit_width <= target.bit_width)
@@ -280,9 +275,9 @@ def _named(field: pa.Field, mapped: MappedField | None) -> Column:
     children = _children(field)
     if pa.types.is_struct(field.type):
         columns = _by_name(children, inner)
-    else:  # whatever the file calls them, a list has an element, and a map a key and a value
+    else:  # list elements and map keys and values match by role, whatever the file names them
         names = (_KEY, _VALUE) if pa.types.is_map(field.type) else (_ELEMENT,)
-        by_name = {name: each for each in inner for name in each.names}
+        by_name = {name: entry for entry in inner for name in entry.names}
         columns = tuple(
             _named(child, by_name.get(name)) for child, name in zip(children, names, strict=False)
         )

@@ -1,8 +1,8 @@
-"""What the metadata of the replaced files promise must hold for the files in their place. Pure.
+"""Checks written files against the column statistics of the files that they replace. No I/O.
 
-Other programs wrote these counts and bounds when they wrote the rows, so they tell whether we read
-the rows right. Rows that were deleted since may be missing from the counts, and files without
-statistics may hold anything.
+The original writer computed those counts and bounds from the rows, so they verify that we read the
+rows correctly. Deleted rows may be missing from the counts, and files without statistics may have
+any values.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from penstock.maintenance.tables.file_statistics import FileStatistics, Value
 
 _SHORTENED = (StringType, BinaryType, FixedType)
-"""Writers cut the bounds of these short."""
+"""Types whose bounds writers may truncate."""
 
 
 def check_promises(
@@ -34,13 +34,13 @@ def check_promises(
     leaves: Iterable[Leaf],
     deleted: int,
 ) -> None:
-    """Raise ContentDiffers where the outputs cannot hold the rows of the inputs less the `deleted`
-    ones."""
+    """Raise ContentDiffers if the outputs cannot be the rows of the inputs without `deleted`
+    rows."""
     rows, written = sum(file.record_count for file in inputs), sum(file.rows for file in outputs)
     if written != rows - deleted:
         raise _broken(f"{rows} rows less {deleted} deleted ones became {written}")
     for leaf in leaves:
-        # Writers do not agree on whether a null struct is a null of its fields, too.
+        # Writers differ in whether a null struct counts as a null of its fields.
         if len(leaf.path) == 1 and not leaf.repeated:
             _check_counts(leaf, inputs, outputs, deleted)
         if not leaf.repeated:
@@ -65,7 +65,7 @@ def _check_counts(
         )
         total = sum(count or 0 for count in written)
         if not promised - deleted <= total <= promised + unknown:
-            raise _broken(f"column {id_} was said to have {promised} {kind} and has {total}")
+            raise _broken(f"column {id_} should have {promised} {kind} and has {total}")
 
 
 def _check_bounds(
@@ -81,20 +81,20 @@ def _check_bounds(
     least, greatest = min(lowest), max(highest)
     if lt(least, low) or lt(high, greatest):
         raise _broken(
-            f"column {id_} was said to be between {_shown(low)} and {_shown(high)}, "
+            f"column {id_} should be between {_shown(low)} and {_shown(high)}, "
             f"and is between {_shown(least)} and {_shown(greatest)}"
         )
     complete = len(lowest) == sum(_has_values(file, id_) for file in outputs)
     exact = not deleted and complete and not isinstance(leaf.type, _SHORTENED)
     if exact and (lt(low, least) or lt(greatest, high)):
         raise _broken(
-            f"column {id_} was said to reach from {_shown(low)} to {_shown(high)}, "
+            f"column {id_} should reach from {_shown(low)} to {_shown(high)}, "
             f"and reaches from {_shown(least)} to {_shown(greatest)}"
         )
 
 
 def _promised(leaf: Leaf, inputs: Sequence[DataFile]) -> tuple[Value, Value] | None:
-    """The bounds of all inputs together; None where one may hold values and does not say which."""
+    """The bounds over all inputs; None if an input may have values but has no bounds."""
     bounds = []
     for file in inputs:
         pair = _bounds(leaf, file)
@@ -136,6 +136,6 @@ def _shown(value: Value) -> str:
 
 def _broken(what: str) -> ContentDiffers:
     return ContentDiffers(
-        f"What was written is not what the replaced files' metadata promise: {what}.",
-        hint="Nothing was committed. Either their metadata are wrong, or they were not read right.",
+        f"The written rows contradict the statistics of the replaced files: {what}.",
+        hint="Nothing was committed. The statistics are wrong, or the files were misread.",
     )

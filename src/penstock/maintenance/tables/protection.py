@@ -1,7 +1,7 @@
-"""Tables that we must not touch: newer than we know, encrypted, or in somebody else's care.
+"""Refuses tables that must not be maintained: unsupported, encrypted, locked or opted out.
 
-A table may become one of these while it is worked on. So the check is made when an action begins,
-again before each try to commit and before each batch of deletions, and by each commit itself.
+A table may change while an action runs. So the check is made when an action begins, before each
+commit and each batch of deletions, and as a requirement of each commit.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ OWNERS = {
     "snowflake.managed": "Snowflake",
     "s3tables.maintenance": "S3 Tables",
 }
-"""Properties by which another tool says that it looks after the table."""
+"""Properties of tables that another tool maintains."""
 LOCKS = ("lock-owner", "locked-by", "lock.owner")
-"""How the names of properties end by which a writer says that it holds the table."""
+"""Suffixes of property names with which a writer locks a table."""
 _REWRITES = frozenset(
     {Name.REWRITE_DATA_FILES, Name.REWRITE_POSITION_DELETE_FILES, Name.REWRITE_MANIFESTS}
 )
@@ -42,9 +42,9 @@ _REWRITES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """A requirement of a commit: the table still allows the action.
+    """Commit requirement: the table still allows the action.
 
-    The protocol of REST catalogs has no word for it.
+    The REST catalog protocol cannot express it.
     """
 
     action: Name
@@ -68,7 +68,8 @@ def check_table(table: Table, name: Name) -> None:
 def check_metadata(metadata: TableMetadata, name: Name) -> None:
     if metadata.format_version > NEWEST_FORMAT:
         raise Refused(
-            f"The table has format version {metadata.format_version}; the embedded engine knows up to {NEWEST_FORMAT}.",
+            f"The table has format version {metadata.format_version}; the embedded engine "
+            f"supports versions up to {NEWEST_FORMAT}.",
             hint="Use a remote engine.",
         )
     if metadata.format_version < NEWEST_FORMAT and name in _REWRITES:
@@ -78,25 +79,27 @@ def check_metadata(metadata: TableMetadata, name: Name) -> None:
         )
     if (field := _unknown_transform(metadata)) is not None:
         raise Refused(
-            f"The partition field {field.name!r} has a transform that this release does not know.",
+            f"The partition field {field.name!r} has a transform that is not supported.",
             hint="Use a remote engine.",
         )
     if (fixed := _fixed_partition(metadata)) is not None:
         raise Refused(
-            f"The partition field {fixed!r} holds values of the type fixed, which Java's Iceberg writes "
-            "into manifests in a form that no other reader understands.",
+            f"The partition field {fixed!r} has the type fixed, which Java's Iceberg writes into "
+            "manifests in a form that other readers cannot decode.",
             hint="Use a remote engine.",
         )
     if NAMES_CODE in metadata.properties:
         raise Refused(
-            f"The property {NAMES_CODE} names code, which is not loaded here.", hint="Remove it."
+            f"The property {NAMES_CODE} names custom code, which is never loaded.",
+            hint="Remove the property.",
         )
     _check_name_mapping(metadata)
     if any(key.startswith("encryption.") for key in metadata.properties):
         raise Refused("The table is encrypted.", hint="Use an engine that has its keys.")
     if (lock := _locked(metadata.properties)) is not None:
         raise Refused(
-            f"Another writer holds this table ({lock}).", hint="Try again when it has let go."
+            f"Another writer has locked this table ({lock}).",
+            hint="Try again when the lock is released.",
         )
     if (why := opted_out(metadata.properties)) is not None:
         raise Refused(why)
@@ -105,7 +108,7 @@ def check_metadata(metadata: TableMetadata, name: Name) -> None:
 
 
 def _fixed_partition(metadata: TableMetadata) -> str | None:
-    """A partition field of any spec, live or not, whose column is of the type fixed in any schema."""
+    """A partition field of any spec whose column has the type fixed in any schema."""
     for spec in metadata.partition_specs:
         for field in spec.fields:
             for schema in metadata.schemas:
@@ -126,15 +129,16 @@ def _check_name_mapping(metadata: TableMetadata) -> None:
         metadata.name_mapping()
     except ValueError as e:
         name = TableProperties.DEFAULT_NAME_MAPPING
-        raise Refused(f"The property {name} is no name mapping.", hint="Mend or remove it.") from e
+        message = f"The property {name} is not a valid name mapping."
+        raise Refused(message, hint="Correct or remove the property.") from e
 
 
 def opted_out(properties: Mapping[str, str]) -> str | None:
     if str(properties.get(ENABLED, "true")).lower() == "false":
-        return f"{ENABLED} is false: the table's owner does not want it."
+        return f"{ENABLED} is false: the table's owner opted out of maintenance."
     for key, tool in OWNERS.items():
         if str(properties.get(key, "false")).lower() in ("true", "enabled"):
-            return f"{tool} looks after this table ({key})."
+            return f"{tool} maintains this table ({key})."
     return None
 
 

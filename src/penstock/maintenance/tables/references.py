@@ -1,4 +1,4 @@
-"""Everything that a table's metadata names, in its six kinds: what is in here must not be deleted."""
+"""Collects every file that a table's metadata references; none of them may be deleted."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ _LIST = Schema(
         required=False,
     ),
 )
-"""Of the partitions nothing is wanted; the library cannot leave a list out."""
+"""`partitions` is not used, but PyIceberg cannot skip a list."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedManifest:
-    """A manifest as a manifest list describes it; None for what the list does not say."""
+    """A manifest as described by a manifest list; None for missing values."""
 
     path: str
     length: int | None
@@ -68,7 +68,7 @@ class ListedManifest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Entries:
-    """The paths that a manifest names, and how many entries do."""
+    """The paths in a manifest, and the numbers of entries."""
 
     length: int
     live_count: int
@@ -87,12 +87,12 @@ class References:
     manifests: frozenset[str]
     lists: frozenset[str]
     metadata: frozenset[str] = frozenset()
-    """The current metadata file and those of its log, which may be gone already."""
+    """The current metadata file and those of its log, which may no longer exist."""
     statistics: frozenset[str] = frozenset()
 
     @property
     def required(self) -> frozenset[str]:
-        """What must exist, or the table is damaged."""
+        """Files that must exist, or the table is damaged."""
         return self.files | self.manifests | self.lists
 
     @property
@@ -101,9 +101,7 @@ class References:
 
 
 class ReferenceReader:
-    """Reads only paths, and each list and manifest once; TableUnreadable for one that is cut
-    short.
-    """
+    """Reads the paths in manifest lists and manifests, each once; TableUnreadable if truncated."""
 
     def __init__(self, io: FileIO) -> None:
         self._io = io
@@ -111,7 +109,7 @@ class ReferenceReader:
         self._lists: dict[str, tuple[ListedManifest, ...]] = {}
 
     def manifests(self, snapshots: Iterable[Snapshot]) -> frozenset[ListedManifest]:
-        """All of them, and each snapshot's checked against the totals of its summary."""
+        """The manifests of all snapshots, checked against the totals in the snapshot summaries."""
         listed: set[ListedManifest] = set()
         for snapshot in snapshots:
             manifests = _present(self._listed, snapshot.manifest_list)
@@ -120,7 +118,7 @@ class ReferenceReader:
         return frozenset(listed)
 
     def manifests_left(self, lists: Iterable[str]) -> frozenset[ListedManifest]:
-        """Of those lists that are still there."""
+        """The manifests in those lists that still exist."""
         nothing: tuple[ListedManifest, ...] = ()
         return frozenset(m for path in lists for m in _or(nothing, self._listed, path))
 
@@ -128,7 +126,7 @@ class ReferenceReader:
         return frozenset().union(*(self._present_entries(manifest).live for manifest in manifests))
 
     def named_left(self, manifests: Iterable[ListedManifest]) -> frozenset[str]:
-        """Live or not, by those manifests that are still there."""
+        """All paths, live or deleted, in those manifests that still exist."""
         return frozenset().union(*(self._entries_left(manifest).named for manifest in manifests))
 
     def _check_totals(self, snapshot: Snapshot, manifests: Iterable[ListedManifest]) -> None:
@@ -141,7 +139,7 @@ class ReferenceReader:
 
     def _listed(self, path: str) -> tuple[ListedManifest, ...]:
         if path not in self._lists:
-            with _reading(path):
+            with _avro_errors(path):
                 content = read_avro(self._io, path)
                 with AvroFile[Record](content, _LIST, {-1: Record}) as records:
                     self._lists[path] = tuple(_listed_manifest(record) for record in records)
@@ -156,7 +154,7 @@ class ReferenceReader:
 
     def _read(self, path: str) -> _Entries:
         if path not in self._manifests:
-            with _reading(path):
+            with _avro_errors(path):
                 content = read_avro(self._io, path)
                 with AvroFile[ManifestEntry](
                     content, MANIFEST_ENTRY_SCHEMAS[2], {-1: ManifestEntry, 2: DataFile}
@@ -199,10 +197,8 @@ def _checked(manifest: ListedManifest, entries: _Entries) -> _Entries:
 
 
 @contextmanager
-def _reading(path: str) -> Iterator[None]:
-    """What is not Avro, or not what we think, is told by its name; storage that does not answer is
-    not.
-    """
+def _avro_errors(path: str) -> Iterator[None]:
+    """Turns decoding errors into TableUnreadable with the file's path; storage errors pass."""
     try:
         yield
     except (OSError, TableUnreadable):
@@ -215,7 +211,7 @@ def _present(read: Callable[[str], T], path: str) -> T:
     try:
         return read(path)
     except FileNotFoundError as e:
-        raise TableUnreadable(f"The table names {path}, which is not there.") from e
+        raise TableUnreadable(f"The table references {path}, which does not exist.") from e
 
 
 def _or(nothing: T, read: Callable[[str], T], path: str) -> T:
@@ -228,9 +224,7 @@ def _or(nothing: T, read: Callable[[str], T], path: str) -> T:
 def references(
     table: Table, reader: ReferenceReader | None = None, *, without: frozenset[int] = frozenset()
 ) -> References:
-    """All that every snapshot names, whatever branch or tag it is on; as if those `without` were
-    expired.
-    """
+    """All files referenced by any snapshot, except the snapshots in `without`."""
     reader = reader or ReferenceReader(table.io)
     metadata = table.metadata
     snapshots = [snapshot for snapshot in metadata.snapshots if snapshot.snapshot_id not in without]

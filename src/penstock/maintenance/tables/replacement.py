@@ -1,11 +1,9 @@
-"""Files take the place of others: validated against everything since the plan, committed, tried
-again beside appends.
+"""Commits the replacement of files, validated against all concurrent changes since the plan.
 
-The rule: what the plan saw of the inputs must still be all there is to see of them. So, on each try
-and on the first one too, against the head of that moment: the plan's snapshot is an ancestor; every
-input is live, once, and by the very entry that was planned; no delete file is live that the plan
-did not know and that holds rows of an input; and none is gone that applied to one. The rest of what
-others did stands beside it.
+On each try, the current snapshot must meet these conditions: the plan's snapshot is an ancestor;
+every input is live exactly once, with the entry that was planned; no new delete file has rows of an
+input; and no delete file that applied to an input was removed. Other concurrent changes, such as
+appends, do not conflict.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ from penstock.maintenance.tables.content import (
 from penstock.maintenance.tables.positions import touches
 from penstock.maintenance.tables.protection import Allowed
 from penstock.maintenance.tables.sizes import whole_number
-from penstock.maintenance.tables.snapshot_draft import Draft, kept
+from penstock.maintenance.tables.snapshot_draft import Draft, existing_entry
 from penstock.maintenance.tables.storage import file_size
 
 if TYPE_CHECKING:
@@ -40,7 +38,7 @@ if TYPE_CHECKING:
     from pyiceberg.manifest import DataFile, ManifestEntry, ManifestFile
     from pyiceberg.table import Table
 
-    from penstock.maintenance.actions.context import Run
+    from penstock.maintenance.actions.context import ActionContext
     from penstock.maintenance.actions.model import Name
     from penstock.maintenance.tables.content import Content, EntryKey
     from penstock.maintenance.tables.table_access import Requirements, TableAccess, Updates
@@ -60,7 +58,7 @@ class NewFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What goes and what comes in its place, all of one content (data files, or delete files)."""
+    """The removed files and their replacements, either data files or delete files."""
 
     removed: tuple[ManifestEntry, ...]
     added: tuple[NewFile, ...]
@@ -81,8 +79,8 @@ class Committed:
 class Replacement:
     """Commits changes that were planned on one snapshot of a table."""
 
-    lake: TableAccess
-    run: Run
+    table_access: TableAccess
+    context: ActionContext
     action: Name
     plan: Content
     reader: ManifestReader
@@ -97,8 +95,8 @@ class Replacement:
             )
 
         return commit(
-            self.lake,
-            self.run,
+            self.table_access,
+            self.context,
             self.reader,
             build,
             allowed=Allowed(self.action),
@@ -108,17 +106,13 @@ class Replacement:
     def _validate(self, table: Table, head: Content, change: Change) -> None:
         ancestors = {s.snapshot_id for s in ancestors_of(head.snapshot, table.metadata)}
         if self.plan.snapshot.snapshot_id not in ancestors:
-            raise Abandoned(
-                "The snapshot that was planned on is not in the table's history any more."
-            )
+            raise Abandoned("The snapshot of the plan is no longer in the table's history.")
         live = head.data if change.content == ManifestContent.DATA else head.deletes
         if gone := {entry_key(e) for e in change.removed} - {entry_key(e) for e in live}:
-            raise Abandoned(
-                f"{len(gone)} of the files to be replaced were removed by another writer."
-            )
+            raise Abandoned(f"Another writer removed {len(gone)} of the files to be replaced.")
         if twice := {e.data_file.file_path for e in change.removed} & duplicate_paths(live):
             raise Abandoned(
-                f"{len(twice)} of the files to be replaced were added a second time by another writer."
+                f"Another writer added {len(twice)} of the files to be replaced a second time."
             )
         if change.content == ManifestContent.DATA:
             self._validate_deletes(table, head, change)
@@ -129,7 +123,7 @@ class Replacement:
         added = [entry for key, entry in live.items() if key not in planned]
         if any(entry.data_file.content != DataFileContent.POSITION_DELETES for entry in added):
             raise Abandoned(
-                "Another writer added equality deletes, which may hold rows of the files to be replaced."
+                "Another writer added equality deletes that may apply to the files to be replaced."
             )
         for delete, paths in _applying(added, change.removed):
             if touches(table.io, delete.data_file, paths):
@@ -139,12 +133,12 @@ class Replacement:
 
 
 def _check_present(table: Table, change: Change) -> None:
-    """Somebody who takes the new files for orphans may have removed them since they were read back."""
+    """Another tool may have removed the new files as orphans since they were read back."""
     for file in change.added_files:
         if file_size(table.io, file.file_path) != file.file_size_in_bytes:
             raise ContentDiffers(
                 f"{file.file_path} was removed or changed after it was written.",
-                hint="Nothing was committed. Look who else tidies the table's folder.",
+                hint="Nothing was committed. Check which other tool cleans the table's folder.",
             )
 
 
@@ -161,77 +155,77 @@ def _applying(
 
 
 class Abandoned(CommitConflict):
-    """Trying again would not help: what others did conflicts with what we did."""
+    """A conflict with another writer's change that a retry cannot resolve."""
 
 
 def commit(
-    lake: TableAccess,
-    run: Run,
+    table_access: TableAccess,
+    context: ActionContext,
     reader: ManifestReader,
     build: Build,
     *,
     allowed: Allowed | None = None,
     pause: Callable[[float], None] = time.sleep,
 ) -> Committed:
-    """Build a snapshot on the head of the moment and make it current; built anew when others were
-    first.
+    """Build a snapshot on the current one and commit it; rebuild it after a conflict.
 
-    `allowed` is what the table must allow, on each try and when it is committed.
+    `allowed` is checked on each try and by the commit itself.
     """
     for tries in range(1, TRIES + 1):
-        run.check()
-        table = lake.load()
+        context.check()
+        table = table_access.load()
         if allowed is not None:
             allowed.check(table)
         if table.metadata.current_snapshot() is None:
-            raise Abandoned(
-                "Another writer emptied the table: it has no current snapshot any more."
-            )
-        draft = Draft(table, run)
+            raise Abandoned("Another writer emptied the table: it has no current snapshot.")
+        draft = Draft(table, context)
         try:
             manifests, summary = build(draft, reader.content(draft.parent))
             requirements, updates = draft.finish(manifests, summary)
-            run.step("manifests_written")
+            context.step("manifests_written")
             asserts = requirements if allowed is None else (*requirements, allowed)
-            _swap(lake, table, asserts, updates)
+            _swap(table_access, table, asserts, updates)
         except Abandoned:
             draft.discard()
             raise
         except CommitConflict as e:
-            # A server or proxy that repeats a request whose answer was lost is refused the second
-            # time, because of our own snapshot.
-            if _found(lake, draft.snapshot_id):
-                log.info("commit_adopted", job_id=run.job_id, snapshot_id=draft.snapshot_id)
+            # If a server or proxy repeats a request whose response was lost, the second one fails
+            # because of our own snapshot.
+            if _found(table_access, draft.snapshot_id):
+                log.info("commit_adopted", job_id=context.job_id, snapshot_id=draft.snapshot_id)
                 return Committed(snapshot_id=draft.snapshot_id, tries=tries)
             draft.discard()
-            log.info("commit_tried_again", job_id=run.job_id, tries=tries, why=e.message)
+            log.info("commit_tried_again", job_id=context.job_id, tries=tries, why=e.message)
             pause(random.uniform(0.5, 1) * min(LONGEST_PAUSE, 0.05 * 2**tries))  # noqa: S311 - it spreads pauses
         except CommitUnknown:
-            if not _landed(lake, draft.snapshot_id):
+            if not _landed(table_access, draft.snapshot_id):
                 raise
-            log.info("commit_adopted", job_id=run.job_id, snapshot_id=draft.snapshot_id)
+            log.info("commit_adopted", job_id=context.job_id, snapshot_id=draft.snapshot_id)
             return Committed(snapshot_id=draft.snapshot_id, tries=tries)
         else:
-            run.step("committed")
+            context.step("committed")
             return Committed(snapshot_id=draft.snapshot_id, tries=tries)
     raise CommitConflict(
-        f"Other writers were first {TRIES} times.", hint="Try again when fewer write."
+        f"Gave up after {TRIES} commit conflicts with other writers.",
+        hint="Try again when there are fewer concurrent writers.",
     )
 
 
-def _swap(lake: TableAccess, table: Table, requirements: Requirements, updates: Updates) -> None:
-    """From here on, all but a definite refusal leaves the outcome open."""
+def _swap(
+    table_access: TableAccess, table: Table, requirements: Requirements, updates: Updates
+) -> None:
+    """Any error except a definite refusal leaves the outcome of the commit unknown."""
     try:
-        lake.commit(table, requirements, updates)
+        table_access.commit(table, requirements, updates)
     except (CommitConflict, CommitUnknown, StaleAttempt):
         raise
     except BaseException as e:
         raise CommitUnknown(f"The commit was interrupted: {type(e).__name__}.") from e
 
 
-def _found(lake: TableAccess, snapshot_id: int) -> bool:
+def _found(table_access: TableAccess, snapshot_id: int) -> bool:
     try:
-        return _has_snapshot(lake, snapshot_id)
+        return _has_snapshot(table_access, snapshot_id)
     except StaleAttempt:
         raise
     except Exception as e:
@@ -240,23 +234,23 @@ def _found(lake: TableAccess, snapshot_id: int) -> bool:
         ) from e
 
 
-def _landed(lake: TableAccess, snapshot_id: int) -> bool:
+def _landed(table_access: TableAccess, snapshot_id: int) -> bool:
     try:
-        return _has_snapshot(lake, snapshot_id)
+        return _has_snapshot(table_access, snapshot_id)
     except Exception as e:
         log.warning("commit_not_looked_up", snapshot_id=snapshot_id, error=type(e).__name__)
         return False
 
 
-def _has_snapshot(lake: TableAccess, snapshot_id: int) -> bool:
-    return lake.load().metadata.snapshot_by_id(snapshot_id) is not None
+def _has_snapshot(table_access: TableAccess, snapshot_id: int) -> bool:
+    return table_access.load().metadata.snapshot_by_id(snapshot_id) is not None
 
 
 def _manifests(
     draft: Draft, head: Content, change: Change, reader: ManifestReader
 ) -> list[ManifestFile]:
-    """Those that name nothing that goes as they are; of the others one for what stays and one for
-    what goes, a spec."""
+    """Manifests without removed files stay; the others are replaced, per spec, by one manifest of
+    the remaining entries and one of the removed entries."""
     result: list[ManifestFile] = []
     stays: dict[int, list[ManifestEntry]] = defaultdict(list)
     goes: dict[int, list[ManifestEntry]] = defaultdict(list)
@@ -269,7 +263,7 @@ def _manifests(
                 if entry_key(entry) in removed:
                     goes[spec_id].append(draft.deleted(entry))
                 else:
-                    stays[spec_id].append(kept(entry))
+                    stays[spec_id].append(existing_entry(entry))
         elif entries:
             result.append(manifest)
     comes: dict[int, list[ManifestEntry]] = defaultdict(list)
@@ -284,7 +278,7 @@ def _manifests(
 
 
 def _summary(head: Content, change: Change) -> dict[str, str]:
-    """The counts of the change, and the totals after it."""
+    """The summary counts of the change, and the totals after it."""
     before = head.snapshot.summary
     totals = dict(before.additional_properties) if before is not None else {}
     added, removed = change.added_files, [e.data_file for e in change.removed]
@@ -312,14 +306,13 @@ def _summary(head: Content, change: Change) -> dict[str, str]:
         f"total-{word}-files": len(added) - len(removed),
         f"total-{row_word}": rows[0] - rows[1],
     }
-    return {key: str(value) for key, value in counts.items() if value} | carried(
+    return {key: str(value) for key, value in counts.items() if value} | updated_totals(
         totals, deltas | {"total-files-size": size}
     )
 
 
-def carried(totals: Mapping[str, str], deltas: Mapping[str, int]) -> dict[str, str]:
-    """The totals of the parent with what changed; one that the parent does not know, or has no
-    number for, stays unknown."""
+def updated_totals(totals: Mapping[str, str], deltas: Mapping[str, int]) -> dict[str, str]:
+    """The parent's totals with the changes added; a total that the parent lacks stays unset."""
     names = (
         "data-files",
         "records",

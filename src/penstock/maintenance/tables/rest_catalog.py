@@ -1,10 +1,9 @@
-"""Our catalogs for other engines: the part of Iceberg's REST protocol that reads, creates and
-commits.
+"""Iceberg REST catalog adapter: lists, reads, creates and commits tables of our catalogs.
 
-It adds nothing to a commit: requirements and updates go to the catalog as they came, and the
-catalog's compare and swap decides. What is wrong with a request is told in the protocol's own words
-before the catalog is asked, so that an error of the catalog is never the client's fault. Tables of
-format version 3 are shown as they are and not written, for PyIceberg cannot. All of this blocks.
+Requirements and updates of a commit go to the catalog unchanged; its compare-and-swap decides.
+Invalid requests are rejected with the protocol's errors before the catalog is called, so a later
+catalog error is never the client's fault. Tables of format version 3 can be read but not written,
+because PyIceberg cannot write them. All calls block.
 """
 
 from __future__ import annotations
@@ -57,18 +56,18 @@ log = logging.get(__name__)
 SEPARATOR = "\x1f"
 LONGEST_NAME = 255
 LONGEST_LOCATION = 900
-"""The columns of PyIceberg's catalog hold 255 and 1,000 characters; a location gets a file's name
-added.
+"""The columns of PyIceberg's SQL catalog have 255 and 1,000 characters, and a file name is appended
+to the location.
 """
 FORMAT_VERSION = "format-version"
 CODE_PROPERTIES = ("py-io-impl", "write.py-location-provider.impl")
-"""They name Python classes, which this process would load."""
+"""Properties with names of Python classes, which this process would load."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.\-]*:/")
 
 
 class ProtocolError(Exception):
-    """What the protocol answers with: a status, and the name by which engines know the error."""
+    """An error response of the protocol: the HTTP status and the error type."""
 
     status: ClassVar[int] = 400
     kind: ClassVar[str] = "BadRequestException"
@@ -122,25 +121,25 @@ class RestCatalogAdapter:
         self._catalog = catalog
 
     def namespaces(self, parent: str | None) -> dict[str, Any]:
-        with _asking():
+        with _catalog_errors():
             children = self._catalog.list_namespaces(_levels(parent) if parent else ())
         return {"namespaces": [list(child) for child in children]}
 
     def create_namespace(self, body: Mapping[str, Any]) -> dict[str, Any]:
         levels, properties = self._new_namespace(body.get("namespace")), _properties(body)
-        with _asking():
+        with _catalog_errors():
             self._catalog.create_namespace(levels, properties)
         return {"namespace": list(levels), "properties": properties}
 
     def namespace(self, namespace: str) -> dict[str, Any]:
         levels = _levels(namespace)
-        with _asking():
+        with _catalog_errors():
             properties = self._catalog.load_namespace_properties(levels)
         return {"namespace": list(levels), "properties": properties}
 
     def tables(self, namespace: str) -> dict[str, Any]:
         levels = _levels(namespace)
-        with _asking():
+        with _catalog_errors():
             self._catalog.load_namespace_properties(levels)
             names = self._catalog.list_tables(levels)
         return {"identifiers": [{"namespace": list(n[:-1]), "name": n[-1]} for n in names]}
@@ -150,19 +149,19 @@ class RestCatalogAdapter:
 
     def create_table(self, namespace: str, body: Mapping[str, Any]) -> dict[str, Any]:
         if body.get("stage-create"):
-            raise Unsupported("This catalog does not stage tables: create the table, then write.")
+            raise Unsupported("This catalog cannot stage tables; create the table, then write.")
         self.namespace(namespace)
         identifier = (*_levels(namespace), _name("name", body.get("name")))
         location, properties = _location(body.get("location")), _table_properties(body)
-        with _reading("This table cannot be created"):
+        with _request_errors("This table cannot be created"):
             schema = Schema.model_validate(body.get("schema"))
             spec = PartitionSpec.model_validate(body.get("partition-spec") or _NO_SPEC)
             order = SortOrder.model_validate(body.get("write-order") or _NO_ORDER)
             _check_transforms(spec)
             somewhere = location or "file:/x"
             _check_readable(new_table_metadata(schema, spec, order, somewhere, dict(properties)))
-        with _asking():
-            # The catalog would write metadata first, into the folder of the table that is there.
+        with _catalog_errors():
+            # Otherwise the catalog would first write metadata into the existing table's folder.
             if identifier in self._catalog.list_tables(identifier[:-1]):
                 raise AlreadyExists(f"Table already exists: {'.'.join(identifier)}")
             try:
@@ -183,14 +182,14 @@ class RestCatalogAdapter:
     def commit(self, namespace: str, name: str, body: Mapping[str, Any]) -> dict[str, Any]:
         table = self._load(namespace, name)
         identifier = {"namespace": list(_levels(namespace)), "name": name}
-        with _reading("This commit cannot be read"):
+        with _request_errors("This commit cannot be read"):
             sent = CommitTableRequest.model_validate({**body, "identifier": identifier})
         request = sent.model_copy(update={"updates": tuple(map(with_log_cut, sent.updates))})
         _check_writable(table, request)
         requirements = request.requirements
-        if isinstance(self._catalog, MetastoreCatalog):  # the protocol has no word for these
+        if isinstance(self._catalog, MetastoreCatalog):  # the protocol cannot express these
             requirements += _sequence_numbers_free(request)
-        with _committing():
+        with _commit_errors():
             done = self._catalog.commit_table(table, requirements, request.updates)
         return {"metadata-location": done.metadata_location, "metadata": _dump(done.metadata)}
 
@@ -206,7 +205,7 @@ class RestCatalogAdapter:
             raise BadRequest("namespace must be a list of names.")
         levels = tuple(_name("namespace", level) for level in value)
         if isinstance(self._catalog, MetastoreCatalog) and any("." in level for level in levels):
-            raise BadRequest("A name in a namespace must not have a dot: it joins them here.")
+            raise BadRequest("A namespace level must not contain a dot, which separates levels.")
         if len(".".join(levels)) > LONGEST_NAME:
             raise BadRequest(f"A namespace has at most {LONGEST_NAME} characters.")
         return levels
@@ -227,7 +226,7 @@ def read_body(content: bytes, *needed: str) -> dict[str, Any]:
 
 
 def error_body(error: PenstockError) -> dict[str, Any]:
-    """Our own errors in the protocol's shape."""
+    """Our own errors in the protocol's format."""
     match error:
         case NoSuchTable():
             kind = "NoSuchTableException"
@@ -247,8 +246,8 @@ def _error(status: int, kind: str, message: str) -> dict[str, Any]:
 
 
 @contextmanager
-def _reading(what: str) -> Iterator[None]:
-    """Whatever PyIceberg says of a request's content is wrong with the request."""
+def _request_errors(what: str) -> Iterator[None]:
+    """Turns PyIceberg's errors about a request's content into protocol errors."""
     try:
         yield
     except ProtocolError:
@@ -264,7 +263,7 @@ def _reading(what: str) -> Iterator[None]:
 
 
 @contextmanager
-def _asking() -> Iterator[None]:
+def _catalog_errors() -> Iterator[None]:
     try:
         yield
     except ProtocolError:
@@ -278,16 +277,16 @@ def _asking() -> Iterator[None]:
     except Exception as e:
         kinds = {kind.__name__ for kind in type(e).__mro__}
         if "IntegrityError" in kinds:
-            raise AlreadyExists("Somebody else created it first.") from e
+            raise AlreadyExists("It was created concurrently by another client.") from e
         if "DataError" in kinds:
-            raise BadRequest("The catalog's database does not take a name or value of this.") from e
+            raise BadRequest("The catalog's database rejected a name or value.") from e
         log.warning("catalog_failed", error=type(e).__name__)
         raise ServiceUnavailable(f"The catalog or its storage failed: {type(e).__name__}.") from e
 
 
 @contextmanager
-def _committing() -> Iterator[None]:
-    """A refusal is definite, all else is not: then nobody may delete what was written."""
+def _commit_errors() -> Iterator[None]:
+    """Any error except a definite refusal becomes CommitStateUnknown: files must be kept."""
     try:
         yield
     except CommitFailedException as e:
@@ -296,22 +295,22 @@ def _committing() -> Iterator[None]:
         raise MissingTable(_short(e)) from e
     except Exception as e:
         log.warning("catalog_commit_unknown", error=type(e).__name__)
-        message = f"The catalog did not say whether the commit stands: {type(e).__name__}."
+        message = f"The outcome of the commit is unknown: {type(e).__name__}."
         raise CommitStateUnknown(message) from e
 
 
 def _check_writable(table: Table, request: CommitTableRequest) -> None:
-    """Refuses a commit that could not be read back, before anything is written."""
+    """Reject a commit whose metadata could not be read back, before anything is written."""
     upgrades = [u for u in request.updates if isinstance(u, UpgradeFormatVersionUpdate)]
     newest = max(table.metadata.format_version, *(u.format_version for u in upgrades), 0)
     if newest > NEWEST_FORMAT:
-        raise Unsupported(f"Tables of format version {newest} can be read here, and not written.")
+        raise Unsupported(f"Tables of format version {newest} can be read but not written.")
     try:
         for requirement in (*request.requirements, *_sequence_numbers_free(request)):
             requirement.validate(table.metadata)
     except CommitFailedException as e:
         raise CommitFailed(_short(e)) from e
-    with _reading("This commit does not fit the table"):
+    with _request_errors("This commit does not fit the table"):
         check_clock(table.metadata)
         changed = update_table_metadata(
             table.metadata,
@@ -327,7 +326,8 @@ def _check_writable(table: Table, request: CommitTableRequest) -> None:
 
 
 def _sequence_numbers_free(request: CommitTableRequest) -> tuple[TableRequirement, ...]:
-    """A snapshot that another branch's came before is not wrong, but late: its writer tries again."""
+    """A snapshot that was overtaken by one of another branch is a conflict, so its writer
+    retries."""
     numbers = [
         update.snapshot.sequence_number
         for update in request.updates
@@ -342,9 +342,9 @@ def _last_sequence_number(metadata: TableMetadata) -> int:
 
 
 def _check_transforms(spec: PartitionSpec) -> None:
-    """PyIceberg reads tables that are partitioned by what it does not know, and writes none."""
+    """PyIceberg can read tables with unknown partition transforms, but not write them."""
     if unknown := [f.name for f in spec.fields if isinstance(f.transform, UnknownTransform)]:
-        raise BadRequest(f"The partition field {unknown[0]} has a transform that is not known.")
+        raise BadRequest(f"The partition field {unknown[0]} has an unknown transform.")
 
 
 def _check_readable(metadata: TableMetadata) -> None:
@@ -360,9 +360,9 @@ def _levels(namespace: str) -> tuple[str, ...]:
 
 def _name(field: str, value: object) -> str:
     if not isinstance(value, str) or not value or len(value) > LONGEST_NAME:
-        raise BadRequest(f"{field} must be a text of 1 to {LONGEST_NAME} characters.")
+        raise BadRequest(f"{field} must be a string of 1 to {LONGEST_NAME} characters.")
     if _CONTROL.search(value) or "/" in value or value in (".", ".."):
-        raise BadRequest(f"{field} must not have slashes or control characters, nor be . or ..")
+        raise BadRequest(f"{field} must not contain slashes or control characters, or be . or ..")
     return value
 
 
@@ -370,12 +370,12 @@ def _location(value: object) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str) or not 0 < len(value) <= LONGEST_LOCATION:
-        raise BadRequest(f"location must be a text of 1 to {LONGEST_LOCATION} characters.")
+        raise BadRequest(f"location must be a string of 1 to {LONGEST_LOCATION} characters.")
     parts = value.split("/")
     if not _ABSOLUTE.match(value) or _CONTROL.search(value) or "." in parts or ".." in parts:
-        raise BadRequest("location must be a URI or an absolute path, without . or .. as a part.")
+        raise BadRequest("location must be a URI or an absolute path without . or .. segments.")
     if "?" in value or "#" in value:
-        raise BadRequest("location must not have ? or #: PyIceberg would cut it off there.")
+        raise BadRequest("location must not contain ? or #, where PyIceberg would truncate it.")
     return value
 
 
@@ -393,7 +393,7 @@ def _table_properties(body: Mapping[str, Any]) -> dict[str, str]:
 
 def _check_code(properties: Mapping[str, str]) -> None:
     if named := [name for name in CODE_PROPERTIES if name in properties]:
-        raise BadRequest(f"The property {named[0]} names code, which this catalog does not load.")
+        raise BadRequest(f"The property {named[0]} names custom code, which is never loaded.")
 
 
 def _properties(body: Mapping[str, Any]) -> dict[str, str]:
@@ -401,7 +401,7 @@ def _properties(body: Mapping[str, Any]) -> dict[str, str]:
     if value is None:
         return {}
     if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):
-        raise BadRequest("properties must be an object of texts.")
+        raise BadRequest("properties must be an object with string values.")
     return dict(value)
 
 

@@ -1,8 +1,8 @@
-"""A snapshot in the making. All that we use of PyIceberg's private parts to write one is in here.
+"""Writes the manifests and manifest list of a new snapshot. Private PyIceberg APIs are used here.
 
-The library's own producer is not used: its conflict check misses a position delete that is followed
-by another commit, its label for a rewrite is wrong, and it writes added files under the default
-partition spec.
+PyIceberg's own snapshot producer is not used: its conflict check misses a position delete that is
+followed by another commit, its operation for a rewrite is wrong, and it writes added files under
+the default partition spec.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from pyiceberg.typedef import TableVersion
     from pyiceberg.types import PrimitiveType
 
-    from penstock.maintenance.actions.context import Run
+    from penstock.maintenance.actions.context import ActionContext
     from penstock.maintenance.tables.table_access import Requirements, Updates
 
 CODEC = "write.avro.compression-codec"
@@ -68,7 +68,7 @@ _LOWER, _UPPER = 2, 3
 
 
 class _OptionalSpec(PartitionSpec):
-    """Partition values are optional whatever their column is: `void` of a required one is null."""
+    """Makes all partition values optional: `void` of a required column is null."""
 
     def partition_type(self, schema: Schema) -> StructType:
         fields = super().partition_type(schema).fields
@@ -78,8 +78,8 @@ class _OptionalSpec(PartitionSpec):
 
 
 class DataManifestWriter(ManifestWriterV2):
-    """Knows the types of partition values whose source column was dropped: without a type, values
-    would be lost."""
+    """Keeps the types of partition values whose source column was dropped, which PyIceberg would
+    lose."""
 
     def __init__(
         self,
@@ -113,7 +113,7 @@ class DataManifestWriter(ManifestWriterV2):
 
 
 class DeleteManifestWriter(DataManifestWriter):
-    """The library writes manifests of data files only."""
+    """Writes manifests of delete files, which PyIceberg cannot."""
 
     def content(self) -> ManifestContent:
         return ManifestContent.DELETES
@@ -139,14 +139,13 @@ class DeleteManifestWriter(DataManifestWriter):
 
 
 def _codec(metadata: TableMetadata) -> Any:
-    """The table's compression of manifests, where there is one of that name here; else the usual
-    one."""
+    """The table's manifest compression if supported, else gzip."""
     return _CODECS.get(str(metadata.properties.get(CODEC, "")).lower(), "gzip")
 
 
 def _with_int_equality_ids(field: NestedField) -> NestedField:
-    """The ids of an equality delete are ints, as the specification has them: the library declares
-    longs, which Java does not read.
+    """Declares equality ids as ints, as in the specification. PyIceberg declares longs, which Java
+    cannot read.
     """
     type_ = field.field_type
     if field.field_id == _EQUALITY_IDS:
@@ -159,13 +158,12 @@ def _with_int_equality_ids(field: NestedField) -> NestedField:
 
 
 def _signed_zero(type_: PrimitiveType, bound: bytes | None, zero: float) -> bytes | None:
-    """Bounds by which -0.0 and 0.0 are both inside, for readers that order one before the other."""
+    """Widen a zero bound to include both -0.0 and 0.0, which some readers order differently."""
     return to_bytes(type_, zero) if bound is not None and stored_value(type_, bound) == 0 else bound
 
 
 def _with_sources(metadata: TableMetadata, spec: PartitionSpec) -> Schema:
-    """The table's schema, with the columns that it has no more and that the spec takes its values
-    from."""
+    """The table's schema plus the dropped source columns of the partition spec."""
     schema = metadata.schema()
     missing = {field.source_id for field in spec.fields} - schema.field_ids
     fields = list(schema.fields)
@@ -178,26 +176,26 @@ def _with_sources(metadata: TableMetadata, spec: PartitionSpec) -> Schema:
             missing.remove(source)
     if missing:
         raise Refused(
-            f"Partition spec {spec.spec_id} is by a column that no schema of the table has any more.",
+            f"Partition spec {spec.spec_id} uses a column that is in no schema of the table.",
             hint="Rewrite those partitions with the engine that wrote them.",
         )
     return Schema(*fields, schema_id=schema.schema_id)
 
 
 class Draft:
-    def __init__(self, table: Table, run: Run) -> None:
+    def __init__(self, table: Table, context: ActionContext) -> None:
         self.table = table
         self.snapshot_id: int = table.metadata.new_snapshot_id()
-        self._run = run
+        self._context = context
         self._written: list[str] = []
         self._codec = _codec(table.metadata)
 
     @property
     def parent(self) -> Snapshot:
-        found = self.table.metadata.current_snapshot()
-        if found is None:
+        snapshot = self.table.metadata.current_snapshot()
+        if snapshot is None:
             raise AssertionError("a table without snapshots is not rewritten")
-        return found
+        return snapshot
 
     def writer(self, spec_id: int, content: ManifestContent) -> ManifestWriterV2:
         kind = DataManifestWriter if content == ManifestContent.DATA else DeleteManifestWriter
@@ -207,7 +205,7 @@ class Draft:
     def manifest(
         self, spec_id: int, content: ManifestContent, entries: Iterable[ManifestEntry]
     ) -> ManifestFile:
-        """A manifest of entries as they are: added, kept or deleted by this snapshot."""
+        """Write a manifest of the given entries: added, existing or deleted."""
         with self.writer(spec_id, content) as writer:
             for entry in entries:
                 writer.add_entry(entry)
@@ -223,13 +221,14 @@ class Draft:
         )
 
     def deleted(self, entry: ManifestEntry) -> ManifestEntry:
-        """Without its statistics: nobody prunes what is gone, and every planner reads it."""
+        """The entry as deleted, without statistics: planners read the entry but never prune it."""
         return _as(entry, ManifestEntryStatus.DELETED, self.snapshot_id, _bare(entry.data_file))
 
     def finish(
         self, manifests: Sequence[ManifestFile], summary: Mapping[str, str]
     ) -> tuple[Requirements, Updates]:
-        """Write the manifest list; what asserts the parent, and what makes the snapshot current."""
+        """Write the manifest list; returns the requirements and updates that commit the
+        snapshot."""
         metadata, parent = self.table.metadata, self.parent
         location, number = self._location("snap"), metadata.next_sequence_number()
         with write_manifest_list(
@@ -249,14 +248,14 @@ class Draft:
             summary=Summary(Operation.REPLACE, **summary),
             schema_id=metadata.current_schema_id,
         )
-        kept = metadata.refs[MAIN_BRANCH]
+        main_ref = metadata.refs[MAIN_BRANCH]
         move = SetSnapshotRefUpdate(
             ref_name=MAIN_BRANCH,
             type=SnapshotRefType.BRANCH,
             snapshot_id=self.snapshot_id,
-            max_ref_age_ms=kept.max_ref_age_ms,
-            max_snapshot_age_ms=kept.max_snapshot_age_ms,
-            min_snapshots_to_keep=kept.min_snapshots_to_keep,
+            max_ref_age_ms=main_ref.max_ref_age_ms,
+            max_snapshot_age_ms=main_ref.max_snapshot_age_ms,
+            min_snapshots_to_keep=main_ref.min_snapshots_to_keep,
         )
         same = AssertRefSnapshotId(ref=MAIN_BRANCH, snapshot_id=parent.snapshot_id)
         return (same, SequenceNumberFree(sequence_number=number)), (
@@ -265,8 +264,7 @@ class Draft:
         )
 
     def _counted(self, manifest: ManifestFile) -> ManifestFile:
-        """With the counts that the first version left to its writers, and that the second one asks
-        for."""
+        """Fill in the counts that are optional in format version 1 and required in version 2."""
         if None not in (manifest[at] for at in _COUNTS):
             return manifest
         entries = manifest.fetch_manifest_entry(self.table.io, discard_deleted=False)
@@ -277,20 +275,20 @@ class Draft:
         return counted
 
     def discard(self) -> None:
-        """Only after a definite refusal: what was written for the snapshot goes."""
+        """Delete the written files; only after a definite refusal."""
         for location in self._written:
             with suppress(OSError):
                 self.table.io.delete(location)
 
     def _location(self, kind: str) -> str:
-        name = f"{self._run.name}-{kind}-{uuid4().hex[:12]}.avro"
+        name = f"{self._context.name}-{kind}-{uuid4().hex[:12]}.avro"
         location = locations(self.table.metadata).new_metadata_location(name)
         self._written.append(location)
         return location
 
 
-def kept(entry: ManifestEntry) -> ManifestEntry:
-    """An entry that lives on in another manifest, with the numbers that it has."""
+def existing_entry(entry: ManifestEntry) -> ManifestEntry:
+    """The entry as existing in another manifest, with its sequence numbers."""
     return _as(entry, ManifestEntryStatus.EXISTING, entry.snapshot_id)
 
 

@@ -1,16 +1,14 @@
-"""The snapshot log after snapshots are removed: by it, readers find the snapshot of a time.
+"""Truncates the snapshot log correctly when snapshots are removed, for time travel queries.
 
-PyIceberg takes the entries of removed snapshots out and leaves those before them. Of the log
-(t1, s1), (t2, s2), (t3, s3) without s2 there would stay (t1, s1), (t3, s3), by which s1 was current
-between t2 and t3: a query of that time would silently read s1. Java's Iceberg drops everything
-before a removed entry, so that such a query fails. So do we.
+PyIceberg removes only the entries of removed snapshots. If s2 is removed from the log (t1, s1),
+(t2, s2), (t3, s3), the remaining entries (t1, s1), (t3, s3) claim that s1 was current between t2
+and t3, and a query for that time would silently read s1. Java's Iceberg drops everything before a
+removed entry, so that such a query fails. We do the same.
 
-How: PyIceberg makes the new metadata by a `functools.singledispatch` over the classes of updates. A
-subclass of its update with a function of its own is taken wherever metadata are made in this
-process: by `FencedTableAccess`, by every PyIceberg catalog that stages metadata itself, and by the
-REST catalog that we serve. Updates of other users of the library in this process are not changed.
-To the server of a REST catalog it is sent as the plain update that it is, and the server does its
-part.
+PyIceberg applies updates with a `functools.singledispatch` over their classes. A registered
+subclass takes effect wherever this process creates metadata: in `FencedTableAccess`, in every
+PyIceberg catalog that stages metadata itself, and in the REST catalog that we serve. Plain updates
+are not affected. A REST catalog's server receives it as a plain update and handles the log itself.
 """
 
 from __future__ import annotations
@@ -33,11 +31,11 @@ if TYPE_CHECKING:
 
 
 class RemoveSnapshots(RemoveSnapshotsUpdate):
-    """Removes snapshots, and all of the snapshot log before the last entry of one of them."""
+    """Removes snapshots, and the snapshot log up to the last entry of a removed one."""
 
 
 def with_log_cut(update: TableUpdate) -> TableUpdate:
-    """An update as a client sent it; one that removes snapshots also cuts the log."""
+    """A client's update; one that removes snapshots also truncates the log."""
     if isinstance(update, RemoveSnapshotsUpdate):
         return RemoveSnapshots(snapshot_ids=update.snapshot_ids)
     return update
@@ -47,7 +45,7 @@ def without_gaps(
     log: Iterable[SnapshotLogEntry],
     present: AbstractSet[int],
 ) -> list[SnapshotLogEntry]:
-    """The entries after the last one whose snapshot is not there."""
+    """The entries after the last one whose snapshot was removed."""
     entries: list[SnapshotLogEntry] = []
     for entry in log:
         if entry.snapshot_id in present:

@@ -1,9 +1,9 @@
-"""Rows in order, however many and however wide they are, in bounded memory.
+"""External sort of rows in bounded memory, however many and however wide they are.
 
-An engine that sorts whole rows holds a vector of each of its runs when it merges them: with rows of
-some kilobytes that is more than it may take. So DuckDB sorts keys alone and says at which place
-each row comes. The rows go to disk as they are, then into buckets of places that follow each other,
-and each bucket is put in order by itself.
+An engine that sorts whole rows needs one vector per run while merging, which is too much memory for
+rows of several kilobytes. So DuckDB sorts only the keys and returns the position of each row. The
+rows are spilled to disk, distributed into buckets of consecutive positions, and each bucket is
+sorted by itself.
 """
 
 from __future__ import annotations
@@ -29,18 +29,17 @@ Places: TypeAlias = np.ndarray[tuple[int], np.dtype[np.int64]]
 KEY_MEMORY = "96MB"
 BUCKET_BYTES = 16 * 1024 * 1024
 MOST_BUCKETS = 256
-"""All of them are open at once."""
+"""All bucket files are open at once."""
 _PLACES_AT_ONCE = 100_000
 _PACKED = pa.ipc.IpcWriteOptions(compression="lz4")
 _PLAIN = pa.ipc.IpcWriteOptions()
-"""For buckets: their pieces are small, and each would be packed by itself."""
+"""For buckets, whose pieces are too small to compress well."""
 
 
 def in_order(
     batches: Iterator[pa.RecordBatch], keys: Keys, ways: Sequence[str], *, check: Callable[[], None]
 ) -> Iterator[pa.RecordBatch]:
-    """`ways` says of each key how it goes, such as `DESC NULLS FIRST`; rows that are alike keep
-    their order."""
+    """Stable sort; `ways` has the direction of each key, such as `DESC NULLS FIRST`."""
     with scratch_folder("sort") as folder:
         heap = _Heap(folder / "rows")
         with _engine(folder) as engine:
@@ -53,7 +52,7 @@ def in_order(
 
 
 class _Heap:
-    """The rows as they come."""
+    """The unsorted rows, spilled to a file."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -61,7 +60,7 @@ class _Heap:
         self.bytes = 0
 
     def keep(self, batches: Iterator[pa.RecordBatch], keys: Keys) -> Iterator[pa.RecordBatch]:
-        """Their keys, each with the number of its row."""
+        """Spill the rows and yield their keys with row numbers."""
         with ExitStack() as stack:
             writer: pa.RecordBatchStreamWriter | None = None
             for batch in batches:
@@ -75,7 +74,7 @@ class _Heap:
                 yield pa.RecordBatch.from_pydict(asked | {"number": numbers})
 
     def again(self) -> Iterator[pa.RecordBatch]:
-        """Many at once: each is cut into as many pieces as there are buckets."""
+        """Read the rows back in large batches, because each is split over all buckets."""
         if self.rows:
             with pa.OSFile(str(self._file)) as source, pa.ipc.open_stream(source) as reader:
                 yield from _gathered(reader)
@@ -88,7 +87,7 @@ def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     waiting: list[pa.RecordBatch] = []
     for batch in batches:
         waiting.append(batch)
-        if sum(each.nbytes for each in waiting) >= BUCKET_BYTES:
+        if sum(item.nbytes for item in waiting) >= BUCKET_BYTES:
             yield pa.concat_batches(waiting)
             waiting = []
     if waiting:
@@ -98,7 +97,7 @@ def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def _rank(
     engine: duckdb.DuckDBPyConnection, keyed: Iterator[pa.RecordBatch], ways: Sequence[str]
 ) -> None:
-    """A table whose n-th row has the number of the row that comes n-th."""
+    """Create a table whose n-th row is the number of the row at position n."""
     first = next(keyed, None)
     if first is None:
         engine.execute("CREATE TABLE ranked (number BIGINT)")
@@ -111,9 +110,9 @@ def _rank(
 
 
 def _places(engine: duckdb.DuckDBPyConnection) -> Iterator[Places]:
-    """At which place each row comes, in the order of the rows."""
-    found = engine.sql("SELECT CAST(rowid AS BIGINT) AS place FROM ranked ORDER BY number")
-    for batch in found.to_arrow_reader(_PLACES_AT_ONCE):
+    """The sorted position of each row, in input order."""
+    relation = engine.sql("SELECT CAST(rowid AS BIGINT) AS place FROM ranked ORDER BY number")
+    for batch in relation.to_arrow_reader(_PLACES_AT_ONCE):
         yield batch.column(0).to_numpy()
 
 
@@ -121,8 +120,8 @@ def _distribute(
     heap: _Heap, places: Iterator[Places], folder: Path, check: Callable[[], None]
 ) -> Sequence[Path]:
     count = min(MOST_BUCKETS, max(1, math.ceil(heap.bytes / BUCKET_BYTES)))
-    each = max(1, math.ceil(heap.rows / count))
-    buckets = [folder / f"bucket-{number}" for number in range(math.ceil(heap.rows / each))]
+    bucket_rows = max(1, math.ceil(heap.rows / count))
+    buckets = [folder / f"bucket-{number}" for number in range(math.ceil(heap.rows / bucket_rows))]
     with ExitStack() as stack:
         writers: list[pa.RecordBatchStreamWriter] = []
         for batch, place in _beside(heap.again(), places):
@@ -132,7 +131,7 @@ def _distribute(
                 writers = [
                     stack.enter_context(_writer(file, wide.schema, _PLAIN)) for file in buckets
                 ]
-            for number, piece in _pieces(wide, place // each):
+            for number, piece in _pieces(wide, place // bucket_rows):
                 writers[number].write_batch(piece)
     return buckets
 
@@ -161,7 +160,7 @@ def _sorted(bucket: Path) -> Iterator[pa.RecordBatch]:
     with pa.OSFile(str(bucket)) as source, pa.ipc.open_stream(source) as reader:
         rows = reader.read_all()
     bucket.unlink()
-    last = rows.num_columns - 1  # not by its name, which a column of the table may have too
+    last = rows.num_columns - 1  # by position, because the table may have a column of that name
     order = np.argsort(rows.column(last).to_numpy())
     yield from rows.remove_column(last).take(pa.array(order)).combine_chunks().to_batches()
 

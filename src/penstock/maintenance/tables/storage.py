@@ -1,9 +1,9 @@
-"""Where the files of a table lie, under names that can be compared.
+"""Lists a table's storage and normalizes locations so that they can be compared.
 
-A location is taken literally, as PyIceberg and Hadoop take it: both write the partition value `a/b`
-to a folder that is called `name=a%2Fb` on disk, and name it so in manifests, so nothing is
-percent-decoded. Two spellings of one file are equal: `file:/a` and `file:///a`, `s3a` and `s3`,
-doubled slashes, and, on a local disk, `..` and symbolic links.
+A location is taken literally, as in PyIceberg and Hadoop: both write the partition value `a/b` to a
+folder named `name=a%2Fb`, in storage and in manifests, so nothing is percent-decoded. Different
+spellings of a file compare equal: `file:/a` and `file:///a`, `s3a` and `s3`, doubled slashes, and,
+on a local disk, `..` and symbolic links.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ _ONE_STORE = {
     "wasb": "azure",
     "wasbs": "azure",
 }
-"""Schemes by which different engines call the same store."""
+"""Schemes of different engines for the same store."""
 _NO_AUTHORITY = ("hdfs", "viewfs")
-"""Where PyIceberg's paths do not begin with the authority; it names a cluster, which is often left
-out.
+"""Schemes whose paths do not begin with the authority in PyIceberg; it names the cluster and is
+often omitted.
 """
 
 
@@ -83,7 +83,7 @@ class _Parts:
 class Locator:
     """Resolves locations as a table's FileIO does.
 
-    Remembers folders, so it is made anew for each piece of work.
+    It caches folders, so create a new one for each piece of work.
     """
 
     def __init__(self, properties: Mapping[str, str]) -> None:
@@ -105,7 +105,7 @@ class Locator:
     def file_system_path(self, location: str) -> tuple[str, str, str]:
         """Scheme, authority and path for a FileIO.
 
-        PyIceberg's own would cut a name at `?` or `#`.
+        PyIceberg's own parsing truncates a name at `?` or `#`.
         """
         parts = self._parse(location)
         if parts.scheme in _NO_AUTHORITY or parts.scheme == "file":
@@ -150,10 +150,10 @@ class Listed:
 
 
 class TableLocation:
-    """A folder of a table on its file system: its location, unless another one is said.
+    """A folder of a table on its file system; by default the table's location.
 
-    `path` and the paths of listed files are those of the file system, without a scheme. Symbolic
-    links below the folder are neither followed nor listed.
+    `path` and the paths of listed files are file system paths, without a scheme. Symbolic links
+    below the folder are neither followed nor listed.
     """
 
     def __init__(self, table: Table, location: str | None = None) -> None:
@@ -174,14 +174,14 @@ class TableLocation:
         return self.root.store == LOCAL
 
     def files(self, under: str = "", *, recursive: bool = True) -> list[Listed]:
-        """Every file; none where the folder does not exist."""
+        """Every file; empty if the folder does not exist."""
         return self._list(self._below(under), recursive=recursive)[0]
 
     def folders(self, under: str = "") -> list[str]:
         return self._list(self._below(under), recursive=False)[1]
 
     def files_above(self, folder: StoragePath, name: str) -> list[Listed]:
-        """The files of the folder `name` in a folder above this one; none where we may not look."""
+        """The files of the folder `name` in a parent folder; empty if it cannot be listed."""
         above = self.path.removesuffix(self.root.path.removeprefix(folder.path))
         try:
             return self._list(f"{above}/{name}", recursive=False)[0]
@@ -194,7 +194,7 @@ class TableLocation:
         return content
 
     def delete(self, path: str) -> bool:
-        """False for a file that is gone already."""
+        """Delete a file; False if it did not exist."""
         try:
             self.file_system.delete_file(path)
         except FileNotFoundError:
@@ -202,26 +202,23 @@ class TableLocation:
         return True
 
     def inside(self, location: str) -> str | None:
-        """The file system's path of a location that is in this folder; None for one that is
-        elsewhere.
-        """
+        """The file system path of a location inside this folder; None if it is elsewhere."""
         return self._path_of(self.locator.resolve(location))
 
     def protected(self, locations: Iterable[str]) -> frozenset[str]:
-        """Every path in this folder that one of the locations may mean.
+        """Every path in this folder that one of the locations may refer to.
 
-        A writer that percent-encodes what it calls the file, and not the file, is not known; it
-        would still lose nothing.
+        Includes the percent-decoded paths, in case a writer encodes locations but not file names.
         """
         return frozenset(path for location in locations for path in self._meanings(location))
 
     def missing(self, locations: Iterable[str], listed: AbstractSet[str]) -> list[str]:
-        """The locations in this folder of which nothing was listed."""
+        """The locations in this folder that were not listed."""
         inside = [location for location in locations if self.inside(location) is not None]
         return sorted(name for name in inside if not set(self._meanings(name)) & listed)
 
     def in_another_store(self, locations: Iterable[str]) -> list[str]:
-        """The locations that would be in this folder if they were not in another store."""
+        """Locations with a path in this folder but in another store."""
         own = self.root.store
         resolved = ((location, self.locator.resolve(location)) for location in locations)
         return sorted(
@@ -259,7 +256,7 @@ class TableLocation:
         except PermissionError as e:
             raise Refused(
                 f"{self.location} cannot be listed: permission denied.",
-                hint="Give the worker the right to list it.",
+                hint="Grant the worker permission to list it.",
             ) from e
         except OSError as e:
             raise CatalogUnavailable(f"{self.location} cannot be listed: {str(e)[:300]}") from e
@@ -272,7 +269,7 @@ class TableLocation:
 
 
 def _list_local(folder: str, *, recursive: bool) -> tuple[list[Listed], list[str]]:
-    """Arrow's own listing follows symbolic links, in circles too."""
+    """Arrow's own listing follows symbolic links, even cycles."""
     files: list[Listed] = []
     folders: list[str] = []
     pending = [folder]
@@ -295,7 +292,7 @@ def _list_local(folder: str, *, recursive: bool) -> tuple[list[Listed], list[str
 
 
 def _listed_local(entry: os.DirEntry[str]) -> Listed | None:
-    """None for what is no file, or went while it was looked at."""
+    """None if it is not a regular file, or was deleted concurrently."""
     try:
         status = entry.stat(follow_symlinks=False)
     except FileNotFoundError:
@@ -307,7 +304,7 @@ def _listed_local(entry: os.DirEntry[str]) -> Listed | None:
 
 
 def file_size(io: FileIO, location: str) -> int | None:
-    """None for a file that is not there."""
+    """The size of a file; None if it does not exist."""
     try:
         if not isinstance(io, PyArrowFileIO):
             return len(io.new_input(location))
@@ -319,7 +316,7 @@ def file_size(io: FileIO, location: str) -> int | None:
 
 
 def delete_file(io: FileIO, location: str) -> int | None:
-    """Delete a file and return its size; None for one that is gone already."""
+    """Delete a file and return its size; None if it did not exist."""
     size = file_size(io, location)
     if size is None:
         return None

@@ -1,8 +1,8 @@
-"""A table and the one way to change it: a swap of its metadata, under the fence.
+"""Loads a table and commits to it by swapping its metadata under the fence.
 
-A definite refusal is a `CommitConflict`: what was written for the commit may go. Whatever else goes
-wrong leaves the outcome open; then the table is asked once more, and if it does not know our
-snapshot the outcome is unknown and nothing may be deleted.
+A definite refusal raises `CommitConflict`, and the files written for the commit may be deleted.
+After any other error the table is loaded again; if our snapshot is not in it, the outcome stays
+unknown (`CommitUnknown`) and nothing may be deleted.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ from penstock.maintenance.tables.metadata_names import marked
 from penstock.maintenance.tables.neighbors import (
     Neighbor,
     TablePointer,
-    neighbour_of,
-    read_neighbour,
+    neighbor_of,
+    read_neighbor,
 )
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from pyiceberg.table.metadata import TableMetadata
     from pyiceberg.table.update import TableRequirement, TableUpdate
 
-    from penstock.maintenance.actions.context import Run
+    from penstock.maintenance.actions.context import ActionContext
 
     Requirements: TypeAlias = tuple["Requirement", ...]
     Updates: TypeAlias = tuple[TableUpdate, ...]
@@ -73,29 +73,28 @@ class Requirement(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SameRefs:
-    """No branch or tag came, went or moved. The protocol of REST catalogs has no word for one that
-    came."""
+    """Commit requirement: no branch or tag was added, removed or moved. The REST catalog protocol
+    cannot express that none was added."""
 
     refs: Mapping[str, int]
 
     def validate(self, base_metadata: TableMetadata | None) -> None:
         if base_metadata is None or refs_of(base_metadata) != self.refs:
-            raise CommitFailedException("A branch or tag came, went or moved meanwhile.")
+            raise CommitFailedException("A branch or tag was added, removed or moved concurrently.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SequenceNumberFree:
-    """No other branch got a snapshot with this sequence number or a later one.
+    """Commit requirement: no other branch has a snapshot with this or a later sequence number.
 
-    Java's and PyIceberg's metadata refuse such a snapshot with an error that a catalog does not
-    tell from any other.
+    Java and PyIceberg refuse such a snapshot too, but with an unspecific error.
     """
 
     sequence_number: int
 
     def validate(self, base_metadata: TableMetadata | None) -> None:
         if base_metadata is None or base_metadata.next_sequence_number() > self.sequence_number:
-            raise CommitFailedException("Another branch of the table was committed to meanwhile.")
+            raise CommitFailedException("Another branch of the table was committed concurrently.")
 
 
 def refs_of(metadata: TableMetadata) -> dict[str, int]:
@@ -103,24 +102,24 @@ def refs_of(metadata: TableMetadata) -> dict[str, int]:
 
 
 class TableAccess(Protocol):
-    """Where one table is loaded from and committed to."""
+    """Loads one table and commits to it."""
 
     exact: bool
-    """Whether a worker that lost its job cannot commit any more, whatever happens."""
+    """Whether a worker that lost its job can never commit."""
 
     def load(self) -> Table: ...
 
     def commit(self, table: Table, requirements: Requirements, updates: Updates) -> None:
-        """CommitConflict: it does not stand. CommitUnknown: nobody knows."""
+        """CommitConflict: not committed. CommitUnknown: the outcome is unknown."""
         ...
 
-    def neighbours(self) -> list[Neighbor]:
-        """The other tables, of all namespaces and as far as they are known of other catalogs."""
+    def neighbors(self) -> list[Neighbor]:
+        """Other tables: of all namespaces, and of other catalogs as far as they are known."""
         ...
 
 
 class CatalogTableAccess:
-    """A table of a catalog that we may open ourselves. The fence is asked right before the swap."""
+    """A table of a catalog that is opened directly. The fence is checked right before the swap."""
 
     exact = False
 
@@ -155,10 +154,10 @@ class CatalogTableAccess:
             raise CommitConflict(str(e)) from e
         except Exception as e:
             raise CommitUnknown(
-                f"The catalog did not say whether the commit stands: {type(e).__name__}."
+                f"The catalog did not confirm the commit: {type(e).__name__}."
             ) from e
 
-    def neighbours(self) -> list[Neighbor]:
+    def neighbors(self) -> list[Neighbor]:
         properties = {"py-io-impl": FILE_IO, **self._catalog.properties}
         try:
             pointers = _sql_pointers(self._catalog, self._identifier)
@@ -166,22 +165,21 @@ class CatalogTableAccess:
         except Exception as e:
             message = f"The other tables of the catalog cannot be listed: {type(e).__name__}."
             raise CatalogUnavailable(message) from e
-        others = [self._neighbour(name) for name in names if name != self._identifier]
-        others += _read_neighbours(properties, pointers or ())
-        return others + _read_neighbours(properties, self._elsewhere())
+        others = [self._neighbor(name) for name in names if name != self._identifier]
+        others += _read_neighbors(properties, pointers or ())
+        return others + _read_neighbors(properties, self._elsewhere())
 
-    def _neighbour(self, identifier: Identifier) -> Neighbor:
+    def _neighbor(self, identifier: Identifier) -> Neighbor:
         name = ".".join(identifier)
         try:
-            return neighbour_of(name, self._catalog.load_table(identifier))
+            return neighbor_of(name, self._catalog.load_table(identifier))
         except Exception as e:
             log.warning("neighbour_not_readable", table=name, error=type(e).__name__)
             return Neighbor(name=name)
 
 
 class FencedTableAccess:
-    """A table whose current metadata is named by a pointer that somebody else moves for us, under
-    our fence."""
+    """A table whose metadata pointer the control plane moves, under our fence."""
 
     exact = True
 
@@ -193,14 +191,14 @@ class FencedTableAccess:
         current: Callable[[], str],
         swap: Callable[[str, str], bool],
         others: Callable[[], list[TablePointer]],
-        run: Run,
+        context: ActionContext,
     ) -> None:
         self._identifier = identifier
         self._properties = {"py-io-impl": FILE_IO, **properties}
         self._current = current
         self._swap = swap
         self._others = others
-        self._run = run
+        self._context = context
 
     def load(self) -> Table:
         return self._open(self._identifier, self._current())
@@ -215,58 +213,58 @@ class FencedTableAccess:
                 metadata_location=base.metadata_location,
             )
         except ValueError as e:
-            raise CommitConflict(f"The change does not fit the table any more: {e}"[:500]) from e
+            raise CommitConflict(f"The change no longer fits the table: {e}"[:500]) from e
         version = MetastoreCatalog._parse_metadata_version(base.metadata_location) + 1
         location = marked(
-            locations(metadata).new_table_metadata_file_location(version), self._run.mark
+            locations(metadata).new_table_metadata_file_location(version), self._context.mark
         )
         ToOutputFile.table_metadata(metadata, base.io.new_output(location))
-        self._run.step("metadata_written")
+        self._context.step("metadata_written")
         try:
             moved = self._swap(base.metadata_location, location)
         except StaleAttempt:
-            # The refusal may answer a repeated request whose first answer was lost: the file may
-            # be the table's current one. The next job removes it if it is not.
+            # This may be a repeated request whose first response was lost, and the file may be
+            # the table's current metadata. The next job removes it if it is not.
             raise
         except Exception as e:
             raise CommitUnknown(
-                f"Nobody said whether the commit stands: {type(e).__name__}."
+                f"The control plane did not confirm the commit: {type(e).__name__}."
             ) from e
         if not moved and not self._superseded(base.metadata_location, location):
             base.io.delete(location)
-            raise CommitConflict(f"Somebody else changed {'.'.join(self._identifier)} first.")
+            raise CommitConflict(
+                f"Another writer changed {'.'.join(self._identifier)} concurrently."
+            )
 
     def _superseded(self, before: str, ours: str) -> bool:
-        """Whether our commit stands beneath a later one.
+        """Whether our commit succeeded and a later one is on top of it.
 
-        A swap whose answer was lost is asked for again, and somebody else may have committed on top
-        of it by then. The metadata log says so: it is cut from its oldest end, so where it reaches
-        back to the metadata before ours and does not name ours, ours was never current.
+        A swap whose response was lost is repeated, and another writer may have committed in
+        between. The metadata log tells: it is truncated at its oldest end, so if it reaches back to
+        the metadata before ours without ours, ours was never current.
         """
         try:
             table = self.load()
         except StaleAttempt:
             raise
         except PenstockError as e:
-            raise CommitUnknown(f"Nobody knows whether the commit stands: {e.message}") from e
+            raise CommitUnknown(f"The outcome of the commit is unknown: {e.message}") from e
         log = {entry.metadata_file for entry in table.metadata.metadata_log}
         log.add(table.metadata_location)
         if ours in log:
             return True
         if before in log:
             return False
-        raise CommitUnknown(
-            "Nobody knows whether the commit stands: the metadata log is too short."
-        )
+        raise CommitUnknown("The outcome of the commit is unknown: the metadata log is too short.")
 
-    def neighbours(self) -> list[Neighbor]:
-        return _read_neighbours(self._properties, self._others())
+    def neighbors(self) -> list[Neighbor]:
+        return _read_neighbors(self._properties, self._others())
 
     def _open(self, identifier: Identifier, location: str) -> Table:
         try:
             io = load_file_io(self._properties, location)
             metadata = FromInputFile.table_metadata(io.new_input(location))
-            # A table's properties may say how its storage is reached, but name no code to load.
+            # A table's properties may configure its storage, but must not name code to load.
             kind = {"py-io-impl": self._properties["py-io-impl"]}
             io = load_file_io({**self._properties, **metadata.properties, **kind}, location)
         except Exception as e:
@@ -275,15 +273,15 @@ class FencedTableAccess:
 
 
 def not_loaded(identifier: Identifier, error: Exception) -> PenstockError:
-    """Why a table was not loaded, in the words of our own errors."""
+    """Map an error of loading a table to our own errors."""
     name = ".".join(identifier)
     match error:
         case NoSuchTableError() | NoSuchNamespaceError():
             return NoSuchTable(f"There is no table {name}.")
         case FileNotFoundError():
-            return TableUnreadable(f"A metadata file of {name} is not there: {_first_line(error)}")
+            return TableUnreadable(f"A metadata file of {name} is missing: {_first_line(error)}")
         case PermissionError() | ForbiddenError() | UnauthorizedError():
-            return TableUnreadable(f"The metadata of {name} may not be read: {_first_line(error)}")
+            return TableUnreadable(f"No permission to read {name}: {_first_line(error)}")
         case ValueError() | KeyError() | TypeError() | NotImplementedError() | ValidationError():
             return TableUnreadable(f"The metadata of {name} cannot be read: {_first_line(error)}")
         case RESTError() if type(error) in (RESTError, BadRequestError):  # the former is for 422
@@ -299,7 +297,7 @@ def _first_line(error: Exception) -> str:
 
 
 def _always(table: Table) -> Requirements:
-    """What every commit requires."""
+    """The requirements of every commit."""
     return AssertTableUUID(uuid=table.metadata.table_uuid), Committable()
 
 
@@ -311,15 +309,15 @@ def _validate(requirements: Requirements, base: Table) -> None:
         raise CommitConflict(str(e)) from e
 
 
-def _read_neighbours(
+def _read_neighbors(
     properties: Mapping[str, str],
     pointers: Iterable[TablePointer],
 ) -> list[Neighbor]:
-    return [read_neighbour(properties, pointer) for pointer in pointers]
+    return [read_neighbor(properties, pointer) for pointer in pointers]
 
 
 def _sql_pointers(catalog: Catalog, identifier: Identifier) -> list[TablePointer] | None:
-    """Every other row of a catalog in a database, those of catalogs of other names too."""
+    """All other rows of a SQL catalog's table, including those of other catalog names."""
     try:
         from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
         from sqlalchemy import select

@@ -1,8 +1,8 @@
-"""Which files a table may delete: those in its own folders that are in no folder of another table.
+"""Decides which files a table may delete: files in its own folders and in no other table's folder.
 
-A snapshot may name files that belong to somebody else: `add_files` takes the files of another table
-as they are, and one metadata file may be registered under two names. A file that no snapshot of
-this table names any more may still be a live file of theirs, so it is left where it is.
+A snapshot may reference files of another table: `add_files` adds them in place, and one metadata
+file may be registered under two names. A file that this table no longer references may still be
+live in the other table, so it is left.
 """
 
 from __future__ import annotations
@@ -24,30 +24,30 @@ if TYPE_CHECKING:
 
 
 class Foreign(enum.StrEnum):
-    """Why a file is left, as results name it."""
+    """Why a file is left, as reported in results."""
 
     OUTSIDE = "outside_table_folders"
     SHARED = "in_another_table"
 
 
 class TableFolders:
-    def __init__(self, table: Table, neighbours: Iterable[Neighbor]) -> None:
+    def __init__(self, table: Table, neighbors: Iterable[Neighbor]) -> None:
         self._locator = Locator(table.io.properties)
         self._location = self._locator.resolve(table.location())
         self._own = self._resolved(folders_of(table))
         self._others = [
             (other.name, self._resolved(other.folders), self._resolved(other.files))
-            for other in neighbours
+            for other in neighbors
             if other.located
         ]
         self._foreign_folders = [folder for _, folders, _ in self._others for folder in folders]
         self._foreign_files = {file for _, _, files in self._others for file in files}
 
     def check_own(self) -> None:
-        """Refused where the location is another table's too: registered twice, most often.
+        """Refused if another table shares the location, usually because it is registered twice.
 
-        A table with a folder of its own somewhere below the location does not matter, for its files
-        are told by their folder.
+        A table with its own folder below the location is allowed: its files are recognized by that
+        folder.
         """
         for name, folders, files in self._others:
             below = [folder for folder in folders if self._location.contains(folder)]
@@ -57,7 +57,7 @@ class TableFolders:
                 raise Refused(f"The location is shared with {name}.", hint=SHARED_HINT)
 
     def why_foreign(self, file: StoragePath) -> Foreign | None:
-        """None for a file that is the table's own."""
+        """Why a file may not be deleted; None if it is the table's own."""
         if not any(folder.contains(file) for folder in self._own):
             return Foreign.OUTSIDE
         if file in self._foreign_files:

@@ -1,4 +1,4 @@
-"""How far one looks at a table."""
+"""How much of a table is read to assess it."""
 
 from __future__ import annotations
 

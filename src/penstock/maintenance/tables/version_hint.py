@@ -1,8 +1,7 @@
-"""Files by which a table is found without a catalog: `version-hint.text` and what it names.
+"""Finds `version-hint.text` and the metadata files that it names, which must not be deleted.
 
 Hadoop's catalog, and readers that open a table by its folder (DuckDB, PyIceberg's `StaticTable`),
-read the hint in the metadata folder and then the metadata file that it names. The table's own
-metadata names neither.
+read the hint and then the metadata file that it names. The table's metadata references neither.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ _LONGEST = 1000
 
 
 def version_hint_files(table: Table, location: TableLocation) -> frozenset[str]:
-    """The hints in the table's metadata folders that lie in the location, and every file that one
-    of them may name, there or not.
+    """The hints in the table's metadata folders inside the location, and every file that they may
+    refer to, existing or not.
     """
     folders = [folder.rstrip("/") for folder in metadata_folders(table)]
     return frozenset(name for folder in folders for name in _hinted(location, folder))

@@ -1,9 +1,7 @@
-"""Places along a Z-curve: rows that are near each other in several columns come near each other in
-one order.
+"""Z-order positions: rows that are close in several columns get close positions in one order.
 
-Each column is cut into ranges that hold equally many rows of a sample, so a skewed column weighs as
-much as an even one. The number of a value's range is its place in the column, and the bits of the
-places are interleaved.
+Each column is divided into ranges with equally many rows of a sample, so skewed columns weigh as
+much as uniform ones. The range numbers of a row's values are interleaved bit by bit.
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ BITS = 10
 MAX_COLUMNS = 6
 SAMPLE_ROWS = 200_000
 TEXT_BYTES = 64
-"""Texts that begin with the same so many bytes share a place."""
+"""Strings with the same first TEXT_BYTES bytes share a range."""
 
 
 class ZCurve:
@@ -35,26 +33,26 @@ class ZCurve:
     def places(self, columns: Sequence[pa.Array]) -> pa.Array:
         """One number for each row."""
         ranks = [_ranks(cuts, column) for cuts, column in zip(self._cuts, columns, strict=True)]
-        found = np.zeros(len(columns[0]), dtype=np.uint64)
+        places = np.zeros(len(columns[0]), dtype=np.uint64)
         for bit in range(BITS):
             for at, rank in enumerate(reversed(ranks)):
-                found |= ((rank >> np.uint64(bit)) & np.uint64(1)) << np.uint64(
+                places |= ((rank >> np.uint64(bit)) & np.uint64(1)) << np.uint64(
                     bit * len(ranks) + at
                 )
-        return pa.array(found)
+        return pa.array(places)
 
 
 def sampled(batches: Iterable[pa.RecordBatch], rows: int) -> list[pa.Array]:
-    """Every so-and-so-many-th row of so many, column by column."""
-    step, start, kept = max(1, rows // SAMPLE_ROWS), 0, []
+    """An evenly spaced sample of the rows, column by column."""
+    step, start, samples = max(1, rows // SAMPLE_ROWS), 0, []
     for batch in batches:
-        wanted = np.arange(-start % step, batch.num_rows, step)
-        kept.append(batch.take(pa.array(wanted)))
+        positions = np.arange(-start % step, batch.num_rows, step)
+        samples.append(batch.take(pa.array(positions)))
         start += batch.num_rows
     return (
         []
-        if not kept
-        else [column.combine_chunks() for column in pa.Table.from_batches(kept).columns]
+        if not samples
+        else [column.combine_chunks() for column in pa.Table.from_batches(samples).columns]
     )
 
 
@@ -66,22 +64,22 @@ def _cuts(column: pa.Array) -> Values:
     values = np.sort(_comparable(column.drop_null()))
     if not len(values):
         return values
-    wanted = np.linspace(0, len(values) - 1, num=2**BITS - 2).astype(np.int64)
-    return np.unique(values[wanted])
+    positions = np.linspace(0, len(values) - 1, num=2**BITS - 2).astype(np.int64)
+    return np.unique(values[positions])
 
 
 def _ranks(cuts: Values, column: pa.Array) -> Places:
     """Nulls first, at 0."""
-    found = np.zeros(len(column), dtype=np.uint64)
+    ranks = np.zeros(len(column), dtype=np.uint64)
     valid = column.is_valid().to_numpy(zero_copy_only=False)
-    found[valid] = np.searchsorted(cuts, _comparable(column.drop_null()), side="right").astype(
+    ranks[valid] = np.searchsorted(cuts, _comparable(column.drop_null()), side="right").astype(
         np.uint64
     ) + np.uint64(1)
-    return found
+    return ranks
 
 
 def _comparable(column: pa.Array) -> Values:
-    """Numbers or bytes that come in the order of the values."""
+    """Numbers or bytes that sort like the values."""
     plain = column.storage if isinstance(column, pa.ExtensionArray) else column
     if pa.types.is_decimal(plain.type):
         plain = plain.cast(pa.float64())
@@ -89,5 +87,5 @@ def _comparable(column: pa.Array) -> Values:
         plain = plain.cast(pa.int32() if plain.type.bit_width == 32 else pa.int64())
     elif not pa.types.is_primitive(plain.type):
         plain = pc.binary_slice(plain.cast(pa.large_binary()), 0, TEXT_BYTES)
-    found: Values = plain.to_numpy(zero_copy_only=False)
-    return found.astype(f"S{TEXT_BYTES}") if pa.types.is_large_binary(plain.type) else found
+    values: Values = plain.to_numpy(zero_copy_only=False)
+    return values.astype(f"S{TEXT_BYTES}") if pa.types.is_large_binary(plain.type) else values

@@ -1,7 +1,7 @@
-"""The rows of breaks, out of the very files that were read: both come in order, so they are laid
-side by side.
+"""Rows of breaks, merged from the source files and the reasons: both are in row order, so a merge
+join is enough.
 
-Nothing is read ahead: the reader would hold all of a file's bytes, and take longer for it.
+Nothing is prefetched: the reader would hold all of a file's bytes, and be slower.
 """
 
 from __future__ import annotations
@@ -24,14 +24,15 @@ _BATCH = 50_000
 
 
 def free_name(name: str, prefix: str, taken: Container[str]) -> str:
-    """A name that is not taken: itself, or with the prefix as often as it needs."""
+    """A name that is not taken: the name itself, or with the prefix as often as needed."""
     while name in taken:
         name = f"{prefix}_{name}"
     return name
 
 
 def _taken(column: pa.Array, kind: pa.DataType, places: pa.Array) -> pa.Array:
-    """Rows of a column as another type. Arrow takes nothing out of views: those are cast first."""
+    """Rows of a column, cast to another type. Arrow cannot take from views: those are cast
+    first."""
     if _has_views(column.type):
         return restored(column, kind).take(places)
     return restored(column.take(places), kind)
@@ -44,45 +45,47 @@ def _has_views(kind: pa.DataType) -> bool:
 
 
 class BreakRows:
-    """`told` has the row's place first, in order, then what is told of each break. A column of
-    the files by one of its names is called `source_…`."""
+    """`explained` has the row's position first, in order, then the explanation of each break. A
+    file column with the same name as one of those is renamed to `source_…`."""
 
-    def __init__(self, files: Sequence[Path], told: pa.RecordBatchReader) -> None:
+    def __init__(self, files: Sequence[Path], explained: pa.RecordBatchReader) -> None:
         self._files = files
-        self._told = told
+        self._explained = explained
         self._source = plain(pq.read_schema(files[0]))
-        ours = list(told.schema)[1:]
+        ours = list(explained.schema)[1:]
         names = {field.name for field in ours}
         others = {*self._source.names, *names}
         renamed = {name: free_name(name, "source", others) for name in names}
         theirs = [field.with_name(renamed.get(field.name, field.name)) for field in self._source]
         self.schema = pa.schema([*theirs, *ours])
-        self._waiting = pa.Table.from_batches([], told.schema)
+        self._waiting = pa.Table.from_batches([], explained.schema)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         for number, file in enumerate(self._files):
             first = number << ROW_BITS
             with pq.ParquetFile(file, pre_buffer=False) as parquet:
                 for batch in parquet.iter_batches(_BATCH, use_threads=False):
-                    told = self._before(first + batch.num_rows)
-                    if told.num_rows:
-                        yield self._beside(batch, told, first)
+                    explained = self._before(first + batch.num_rows)
+                    if explained.num_rows:
+                        yield self._beside(batch, explained, first)
                     first += batch.num_rows
 
     def _before(self, end: int) -> pa.Table:
-        """What is told of rows up to a place."""
+        """The explanations of rows before a position."""
         while not self._waiting.num_rows or self._waiting.column(0)[-1].as_py() < end:
-            batch = next(iter(self._told), None)
+            batch = next(iter(self._explained), None)
             if batch is None:
                 break
             self._waiting = pa.concat_tables([self._waiting, pa.Table.from_batches([batch])])
         count = pc.sum(pc.less(self._waiting.column(0), end)).as_py() or 0
-        told, self._waiting = self._waiting.slice(0, count), self._waiting.slice(count)
-        return told
+        explained, self._waiting = self._waiting.slice(0, count), self._waiting.slice(count)
+        return explained
 
-    def _beside(self, batch: pa.RecordBatch, told: pa.Table, first: int) -> pa.RecordBatch:
-        places = pc.subtract(told.column(0).combine_chunks(), first)
+    def _beside(self, batch: pa.RecordBatch, explained: pa.Table, first: int) -> pa.RecordBatch:
+        places = pc.subtract(explained.column(0).combine_chunks(), first)
         types = self._source.types
         theirs = [_taken(c, kind, places) for c, kind in zip(batch.columns, types, strict=True)]
-        ours = [told.column(number).combine_chunks() for number in range(1, told.num_columns)]
+        ours = [
+            explained.column(number).combine_chunks() for number in range(1, explained.num_columns)
+        ]
         return pa.RecordBatch.from_arrays([*theirs, *ours], schema=self.schema)

@@ -1,8 +1,8 @@
-"""Evidence in the form that a tool reads, as a stream: the size does not matter, but a spreadsheet
-has an end.
+"""Evidence downloads as CSV, JSON, XLSX, Parquet or Arrow, streamed: only spreadsheets have a size
+limit.
 
-Every value comes out as it is, in every form. What a form has no type for (lists in CSV, 20 digits
-in a spreadsheet) is text there (see `exact_values`), never rounded and never left out.
+Values are exact in every format. What a format has no type for (lists in CSV, 20 digits in a
+spreadsheet) is written as text (see `exact_values`), never rounded and never left out.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Form:
 
 
 class _Spool:
-    """What a writer has written since it was last asked."""
+    """Buffer of the bytes written since the last `take`."""
 
     closed = False
 
@@ -69,7 +69,7 @@ class _Spool:
         return self._at
 
     def flush(self) -> None:
-        """Whoever asks takes it."""
+        """Does nothing: `take` returns the buffered bytes."""
 
     def close(self) -> None:
         self.closed = True
@@ -92,7 +92,7 @@ def _csv_pieces(
     batches: Iterable[pa.RecordBatch],
     change: Callable[[pa.Array], pa.Array],
 ) -> Iterator[bytes]:
-    """`change` is applied to every text, the names of the columns too."""
+    """`change` is applied to every text, including the column names."""
     spool = _Spool()
     names = change(pa.array(schema.names, pa.string())).to_pylist()
     header = pa.schema([pa.field(name, pa.string()) for name in names])
@@ -109,7 +109,7 @@ def _csv_pieces(
 
 
 def _csv_column(column: pa.Array) -> pa.Array:
-    """Text for what the writer of CSV does not know, or would not write exactly."""
+    """Text for values that Arrow's CSV writer does not support, or would not write exactly."""
     kind = column.type
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
         if column.null_count == len(column):
@@ -122,7 +122,7 @@ def _csv_column(column: pa.Array) -> pa.Array:
 
 
 def _csv_moments(column: pa.Array, far: Sequence[str | None]) -> pa.Array:
-    """The usual ones as the writer of CSV has them."""
+    """Ordinary timestamps as Arrow's CSV writer formats them."""
     usual = near(column)
     if usual.null_count == len(usual):
         return pa.array(far, pa.string())
@@ -169,7 +169,8 @@ def _parquet(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[b
 
 
 def _json(_schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[bytes]:
-    """An array of objects; amounts are text, for a JSON number is a float to most readers."""
+    """An array of objects; amounts are strings, because most readers parse JSON numbers as
+    floats."""
     yield b"["
     first = True
     for batch in batches:
@@ -212,7 +213,7 @@ def _sheet(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> 
 
 
 def _sheet_values(column: pa.Array) -> list[object]:
-    """Decimals stay numbers: a cell holds those of a few digits exactly."""
+    """Decimals of few digits stay numbers: a cell holds them exactly."""
     decimals: list[object] = column.to_pylist() if pa.types.is_decimal(column.type) else []
     return decimals or values(column)
 
@@ -251,7 +252,7 @@ def _cell(
 
 
 def _fits_sheet(value: float | Decimal) -> bool:
-    """A cell's number is a double of 15 digits, or 16 where they are enough for it."""
+    """Whether a cell holds the number exactly: a double has 15 digits, or 16 where they suffice."""
     if isinstance(value, Decimal):
         return len(value.as_tuple().digits) <= _SHEET_DIGITS
     if isinstance(value, int):
@@ -260,8 +261,8 @@ def _fits_sheet(value: float | Decimal) -> bool:
 
 
 def _is_sheet_moment(value: datetime) -> bool:
-    """A cell has no zone, no day before March 1900 that all readers take for the same, and no
-    more than milliseconds."""
+    """Whether a cell can hold the timestamp: no zone, not before March 1900 (readers disagree on
+    earlier days), and at most milliseconds."""
     exact = value.tzinfo is None and value.microsecond % 1000 == 0
     return exact and value.date() >= _FIRST_SHEET_DAY
 
@@ -275,7 +276,8 @@ def _text_cell(
 ) -> None:
     if len(text) > MAX_CELL:
         raise InvalidInput(
-            f"A cell of a sheet has {MAX_CELL:,} characters at most; row {row} has a text of {len(text):,}.",
+            f"A cell of a sheet has {MAX_CELL:,} characters at most; "
+            f"row {row} has a text of {len(text):,}.",
             hint="Take csv, parquet or arrow.",
         )
     sheet.write_string(row, place, text, style)
@@ -295,8 +297,8 @@ FORMS: Mapping[str, Form] = {
 
 
 def form_of(name: str, formulas: Formulas) -> Form:
-    """In CSV formulas are text unless they are to be kept; in a sheet every text is text by its
-    type."""
+    """In CSV, formulas are neutralized unless the caller keeps them; in a sheet every text is typed
+    as text."""
     if name == "csv" and formulas == "neutralize":
         return replace(FORMS["csv"], write=_csv_for_spreadsheets)
     return FORMS[name]

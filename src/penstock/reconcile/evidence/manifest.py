@@ -1,8 +1,8 @@
-"""The manifest of a run: written last, and what makes its files evidence.
+"""The manifest of a run. It is written last and makes the run's files evidence.
 
-`evidence_sha256` is the digest of what was found: the files, the totals and what each rule made. So
-two runs that found the same are compared by one line, whichever engine they ran on and however
-their inputs were cut or called. The result of a run has the digest of the whole manifest.
+`evidence_sha256` is the digest of the result: the files, the totals and the counts of each rule.
+Two runs with the same result have the same digest, whichever engine they ran on and however their
+inputs were split or named. The result of a run has the digest of the whole manifest.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NAME = "manifest.json"
 _OF_THE_RUN = frozenset({"evidence_sha256", "aged", "run", "timings"})
 FORMAT = "penstock-evidence/2"
 _FIRST_FORMAT = "penstock-evidence/1"
-"""In which the digest was of all that does not tell of the run."""
+"""Its `evidence_sha256` covers everything that does not depend on the run."""
 _FOUND = ("format", "totals", "rules", "files")
 
 
@@ -60,7 +60,7 @@ def manifest(
 
 
 def read(data: bytes, result: Mapping[str, Any]) -> dict[str, Any]:
-    """A stored manifest, held against the digests in the result of its run."""
+    """Read a stored manifest and verify it against the digests in the run's result."""
     try:
         document = orjson.loads(data)
     except orjson.JSONDecodeError:
@@ -87,7 +87,7 @@ def digest(data: bytes) -> str:
 
 
 def _digest(document: Mapping[str, Any]) -> str:
-    """What a manifest's `evidence_sha256` has to be."""
+    """The expected `evidence_sha256` of a manifest."""
     if document.get("format") == _FIRST_FORMAT:
         part = {name: value for name, value in document.items() if name not in _OF_THE_RUN}
     else:

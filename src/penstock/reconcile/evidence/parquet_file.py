@@ -1,9 +1,9 @@
-"""Evidence files: Parquet whose bytes depend on the rows alone.
+"""Evidence files: Parquet whose bytes depend only on the rows.
 
-Row groups are cut at a fixed number of rows, however an engine cuts its batches; names carry the
-digest of the bytes, so that an attempt which writes them again writes the same objects, and no
-attempt can spoil another's. Columns whose first values repeat are written as dictionaries; the
-others as they are, for trying a dictionary on keys costs more than all the rest of writing them.
+Row groups have a fixed number of rows, whatever batches an engine returns. File names contain the
+digest of the bytes, so a retry writes the same objects and no attempt can overwrite another's.
+Columns whose first values repeat are dictionary-encoded; the others are not, because trying a
+dictionary on keys costs more than all other writing.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from penstock.engines.spill_room import writing
+from penstock.engines.spill import writing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -30,7 +30,7 @@ _SAMPLE_ROWS = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceFile:
-    """`name` is its key below the run's folder, `path` where it lies until it is stored."""
+    """`name` is its key below the run's prefix, `path` the local file before upload."""
 
     table: str
     name: str
@@ -43,7 +43,7 @@ class EvidenceFile:
 def write(
     table: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch], folder: Path
 ) -> list[EvidenceFile]:
-    """At least one file, for its schema is evidence too."""
+    """Writes at least one file: an empty table still has a schema."""
     files: list[EvidenceFile] = []
     groups = _groups(schema, batches)
     group = next(groups, None)
@@ -62,15 +62,15 @@ def write(
 
 
 def _repeating(sample: pa.Table) -> list[str]:
-    """Columns that have each of their values twice or more, on average."""
-    asked = [field.name for field in sample.schema if _countable(field.type)]
-    return [name for name in asked if _repeats(sample.column(name))]
+    """Columns in which each value occurs twice or more on average."""
+    candidates = [field.name for field in sample.schema if _countable(field.type)]
+    return [name for name in candidates if _repeats(sample.column(name))]
 
 
 def _repeats(values: pa.ChunkedArray) -> bool:
     different: int = pc.count_distinct(values, mode="only_valid").as_py()
-    known: int = len(values) - values.null_count
-    return 2 * different <= known
+    non_null: int = len(values) - values.null_count
+    return 2 * different <= non_null
 
 
 def _countable(kind: pa.DataType) -> bool:

@@ -1,7 +1,7 @@
-"""Stored evidence: the manifest names the files, and they are read a row group at a time.
+"""Reads stored evidence: the manifest names the files, and they are read one row group at a time.
 
-Each file that a download reads is first read once as a stream and held against its digest in the
-manifest, before the first byte of an answer: what is damaged is refused by its name.
+Each file of a download is first streamed once and verified against its digest in the manifest,
+before the first byte of the response: a damaged file is refused by name.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ class EvidenceReader:
         return [*self._manifest["files"], *self._manifest.get("aged", ())]
 
     def _named(self, table: str) -> list[dict[str, Any]]:
-        found = [file for file in self._files if file["table"] == table]
-        if not found:
+        files = [file for file in self._files if file["table"] == table]
+        if not files:
             raise NotFound(f"The run has no evidence {table}.")
-        return found
+        return files
 
     async def download(
         self,
@@ -51,8 +51,8 @@ class EvidenceReader:
         limit: int | None = None,
         formulas: Formulas = "neutralize",
     ) -> tuple[Form, AsyncIterator[bytes]]:
-        """Its first piece is made before the answer begins, so that what cannot be written is an
-        error and no torso."""
+        """The first chunk is produced before the response starts, so an error is an error response
+        and not a truncated file."""
         chosen, named = form_of(form, formulas), self._named(table)
         if form == "xlsx":
             check_rows(min(sum(file["rows"] for file in named), limit or MAX_SHEET_ROWS + 1))
@@ -117,7 +117,7 @@ def _batches(files: Sequence[StoredFile], limit: int | None) -> Iterator[pa.Reco
 
 
 async def _steps(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
-    """Made in a thread, a piece at a time: a client that reads slowly holds nobody up."""
+    """Produce the pieces in a thread, one at a time: a slow client does not hold a thread."""
     while (data := await asyncio.to_thread(next, pieces, None)) is not None:
         if data:
             yield data

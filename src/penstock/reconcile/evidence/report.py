@@ -1,4 +1,4 @@
-"""The report of a run: one HTML file with everything in it, drawn from the manifest alone."""
+"""HTML report of a run: one self-contained file, rendered from the manifest alone."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 _STYLE = """
-:root{color-scheme:light dark;--ink:#1b2733;--soft:#5b6b7a;--line:#d5dde5;--paper:#fff;--good:#2c7a5b;--bad:#b4552d}
+:root{color-scheme:light dark;--ink:#1b2733;--soft:#5b6b7a;--line:#d5dde5;
+--paper:#fff;--good:#2c7a5b;--bad:#b4552d}
 @media(prefers-color-scheme:dark){:root{--ink:#e6edf3;--soft:#9fb0c0;--line:#33414e;--paper:#12181f;--good:#58b68d;
 --bad:#e08a5f}}
-body{font:15px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--paper);max-width:60rem;margin:2rem auto;
+body{font:15px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--paper);
+max-width:60rem;margin:2rem auto;
 padding:0 1rem}
-h1{font-size:1.5rem;margin:0}h2{font-size:1.1rem;margin:2rem 0 .5rem}p{color:var(--soft);margin:.25rem 0}
+h1{font-size:1.5rem;margin:0}h2{font-size:1.1rem;margin:2rem 0 .5rem}
+p{color:var(--soft);margin:.25rem 0}
 table{border-collapse:collapse;width:100%}
 th,td{text-align:left;padding:.35rem .6rem;border-bottom:1px solid var(--line)}
 td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}code{font-size:.85em;word-break:break-all}
@@ -27,8 +30,7 @@ _SHOWN_DIGESTS = 5
 
 
 def report(manifest: Mapping[str, Any], failed: Mapping[str, Any] | None = None) -> str:
-    """`failed` is why the run counts as failed though its evidence is whole: a threshold that it
-    passed."""
+    """`failed` is the threshold error of a run that failed although its evidence is complete."""
     recipe, totals = manifest["recipe"], manifest["totals"]
     title = f"{recipe['name']} · run {manifest['run'].get('run_id', '')}"
     parts = [
@@ -54,7 +56,10 @@ def report(manifest: Mapping[str, Any], failed: Mapping[str, Any] | None = None)
         _files(manifest["files"]),
     ]
     body = "\n".join(parts)
-    head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{escape(title)}</title>'
+    head = (
+        '<meta charset="utf-8"><meta name="viewport" '
+        f'content="width=device-width"><title>{escape(title)}</title>'
+    )
     head = f"<head>{head}<style>{_STYLE}</style></head>"
     return f'<!doctype html><html lang="en">{head}<body><main>{body}</main></body></html>'
 
@@ -63,7 +68,8 @@ def _facts(manifest: Mapping[str, Any]) -> str:
     recipe = manifest["recipe"]
     version = "" if recipe["version"] is None else f", version {recipe['version']}"
     return (
-        f"Engine {escape(manifest['engine'])}{version}. Recipe <code>{escape(recipe['digest'][:16])}</code>,"
+        f"Engine {escape(manifest['engine'])}{version}. "
+        f"Recipe <code>{escape(recipe['digest'][:16])}</code>,"
         f" evidence <code>{escape(manifest['evidence_sha256'][:16])}</code>."
     )
 
@@ -71,18 +77,20 @@ def _facts(manifest: Mapping[str, Any]) -> str:
 def _sides(totals: Mapping[str, Any]) -> str:
     rows = []
     for side in ("left", "right"):
-        found = totals[side]
+        side_totals = totals[side]
         rows.append(
             [
                 side,
-                _n(found["rows"]),
-                _n(found["matched"]),
-                _n(found["unmatched"]),
+                _n(side_totals["rows"]),
+                _n(side_totals["matched"]),
+                _n(side_totals["unmatched"]),
                 '<span class="ok">ties</span>',
             ]
         )
-        for currency, total in found["amounts"]["total"].items():
-            parts = [found["amounts"][part].get(currency, "0") for part in ("matched", "unmatched")]
+        for currency, total in side_totals["amounts"]["total"].items():
+            parts = [
+                side_totals["amounts"][part].get(currency, "0") for part in ("matched", "unmatched")
+            ]
             rows.append(
                 [f"{side} amount {currency}", total, *parts, '<span class="ok">ties</span>']
             )
@@ -112,16 +120,16 @@ def _money(amounts: Mapping[str, str]) -> str:
 def _inputs(inputs: Mapping[str, Any], totals: Mapping[str, Any]) -> str:
     rows = []
     for side in ("left", "right"):
-        given = inputs.get(side, {})
+        source = inputs.get(side, {})
         read = next(
             (
-                f"{name} {given[name]}"
+                f"{name} {source[name]}"
                 for name in ("table", "upload", "data_source_id")
-                if name in given
+                if name in source
             ),
             "",
         )
-        digests = " ".join(digest[:16] for digest in given.get("sha256", ())[:_SHOWN_DIGESTS])
+        digests = " ".join(digest[:16] for digest in source.get("sha256", ())[:_SHOWN_DIGESTS])
         rows.append([side, read, _n(totals[side]["rows"]), _n(totals[side]["null_keys"]), digests])
     return _table(["side", "from", "rows", "keys with nulls", "sha256"], rows)
 
@@ -129,7 +137,8 @@ def _inputs(inputs: Mapping[str, Any], totals: Mapping[str, Any]) -> str:
 def _reasons(side: str, reasons: Mapping[str, int]) -> str:
     if not reasons:
         return f"<p>{side}: nothing is unmatched.</p>"
-    return f"<p>{side}</p>{_bars([(name.replace('_', ' '), count) for name, count in reasons.items()], 'bad')}"
+    rows = [(name.replace("_", " "), count) for name, count in reasons.items()]
+    return f"<p>{side}</p>{_bars(rows, 'bad')}"
 
 
 def _warnings(warnings: Sequence[Mapping[str, Any]]) -> Iterable[str]:
@@ -151,10 +160,10 @@ def _files(files: Sequence[Mapping[str, Any]]) -> str:
 
 def _bars(values: Sequence[tuple[str, int]], kind: str) -> str:
     most = max((count for _, count in values), default=0) or 1
-    room = _WIDTH - _LABEL - 90
+    available = _WIDTH - _LABEL - 90
     drawn = []
     for place, (name, count) in enumerate(values):
-        y, width = place * _ROW, round(room * count / most, 1)
+        y, width = place * _ROW, round(available * count / most, 1)
         drawn.append(
             _label(name, y) + _bar(_LABEL, y, width, kind) + _text(_LABEL + width + 6, y, _n(count))
         )
@@ -164,17 +173,17 @@ def _bars(values: Sequence[tuple[str, int]], kind: str) -> str:
 
 
 def _stacks(values: Sequence[tuple[str, int, int]]) -> str:
-    room = _WIDTH - _LABEL - 90
+    available = _WIDTH - _LABEL - 90
     drawn = []
     for place, (name, good, bad) in enumerate(values):
         y, whole = place * _ROW, (good + bad) or 1
-        width = round(room * good / whole, 1)
-        rest = round(room * bad / whole, 1)
+        width = round(available * good / whole, 1)
+        rest = round(available * bad / whole, 1)
         share = f"{100 * good / whole:.1f} %"
         drawn.append(
             _label(name, y) + _bar(_LABEL, y, width, "good") + _bar(_LABEL + width, y, rest, "bad")
         )
-        drawn.append(_text(_LABEL + room + 6, y, share))
+        drawn.append(_text(_LABEL + available + 6, y, share))
     return _svg(
         len(values),
         "".join(drawn),
@@ -182,8 +191,11 @@ def _stacks(values: Sequence[tuple[str, int, int]]) -> str:
     )
 
 
-def _svg(rows: int, drawn: str, said: str) -> str:
-    return f'<svg viewBox="0 0 {_WIDTH} {rows * _ROW}" role="img" aria-label="{escape(said)}">{drawn}</svg>'
+def _svg(rows: int, drawn: str, label: str) -> str:
+    return (
+        f'<svg viewBox="0 0 {_WIDTH} {rows * _ROW}" role="img" '
+        f'aria-label="{escape(label)}">{drawn}</svg>'
+    )
 
 
 def _bar(x: float, y: float, width: float, kind: str) -> str:

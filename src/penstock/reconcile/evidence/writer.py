@@ -1,4 +1,4 @@
-"""Evidence: what was matched, what was not and why, what is there twice; and the totals, which must
+"""Writes the evidence of a matching: matched, unmatched and duplicate records, and totals that must
 tie."""
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ _OF_RULE = ("rule", "pattern")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideTotals:
-    """Counts of one side, and amounts by currency ("" where there is none). `amounts` has those of
-    all records (`total`), of the `matched` and of the `unmatched` ones; `unmatched_absolute` is the
-    sum of the latter without their signs."""
+    """Counts of one side, and amounts by currency ("" where there is none). `amounts` has the sums
+    of all records (`total`), of the `matched` and of the `unmatched` ones; `unmatched_absolute`
+    sums the absolute values of the latter."""
 
     rows: int
     matched: int
@@ -59,7 +59,7 @@ class Evidence:
 
 
 def gather(matching: Matching, folder: Path, read: Mapping[SideName, Sequence[Path]]) -> Evidence:
-    """Write all evidence of a matching that ran into a folder. `read` are the files that it read."""
+    """Write all evidence of a finished matching into a folder. `read` are the input files."""
     with localcontext(EXACT):
         return _gathered(matching, folder, read)
 
@@ -74,20 +74,20 @@ def _gathered(
     files += _matched(matching, folder, "ambiguous", " WHERE m.ambiguous", starts)
     rules = [_rule(matching, linked) for linked in matching.links]
     repeated = {side: duplicates.find(matching, side, read[side]) for side in SIDES}
-    found: dict[SideName, SideTotals] = {}
+    totals: dict[SideName, SideTotals] = {}
     for side in SIDES:
         breaks = reasons.explain(matching, side, repeated[side])
         files += _unmatched(matching, side, breaks, folder, read[side])
         rows = sum(pq.read_metadata(file).num_rows for file in read[side])
-        found[side] = _totals(matching, side, breaks, rows, rules)
-        _check_tied(side, found[side])
+        totals[side] = _totals(matching, side, breaks, rows, rules)
+        _check_tied(side, totals[side])
     repeats = duplicates.batches(matching, repeated)
     files += parquet_file.write("duplicates", duplicates.SCHEMA, repeats, folder)
-    return Evidence(files=files, sides=found, rules=rules)
+    return Evidence(files=files, sides=totals, rules=rules)
 
 
 def _starts(files: Sequence[Path]) -> list[int]:
-    """How many records are before each file."""
+    """The number of records before each file."""
     return [0, *accumulate(pq.read_metadata(file).num_rows for file in files)][:-1]
 
 
@@ -108,8 +108,8 @@ def _matched(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Column:
-    """A column of matched evidence: its name and type outside, and what it is of a link `m` and
-    its records. `key` is the side whose primary key it is of."""
+    """A column of matched evidence: its name and type, and its SQL over a link `m` and its records.
+    `key` is the side whose primary key it belongs to."""
 
     name: str
     type: pa.DataType
@@ -118,8 +118,7 @@ class _Column:
 
 
 def _matched_columns(matching: Matching) -> list[_Column]:
-    """In the order in which they are written; those of a match's rule are the same in all of its
-    rows."""
+    """In output order; those of a match's rule are the same in all of its rows."""
     columns = [_Column(name=name, type=pa.string(), sql="") for name in ("match_id", *_OF_RULE)]
     for side in SIDES:
         columns += [
@@ -143,11 +142,11 @@ def _beside(
     reader: pa.RecordBatchReader,
     schema: pa.Schema,
 ) -> Iterator[pa.RecordBatch]:
-    """With the rule and its pattern behind the match: they are the same in all rows, and dear to
-    sort and carry."""
+    """Add the rule and its pattern after the match id: they are constant, and expensive to sort and
+    carry."""
     same = [linked.name, linked.pattern]
-    asked = pa.schema([schema.field(0), *list(schema)[1 + len(same) :]])
-    for batch in leaving(reader, asked):
+    candidates = pa.schema([schema.field(0), *list(schema)[1 + len(same) :]])
+    for batch in leaving(reader, candidates):
         first, *others = batch.columns
         ours = [pa.repeat(value, batch.num_rows) for value in same]
         yield pa.RecordBatch.from_arrays([first, *ours, *others], schema=schema)
@@ -159,7 +158,7 @@ def _matched_sql(
     where: str,
     starts: Mapping[SideName, Sequence[int]],
 ) -> str:
-    """By places, for names may be anything; the names come when rows leave."""
+    """Columns by position; they are renamed when rows leave the engine."""
     join = "LEFT JOIN" if linked.pattern == "M:N" else "JOIN"
     chosen = [f"'{linked.number}-' || CAST({_place(starts[linked.lead])} AS VARCHAR)"]
     keys = "m.{}" if linked.carries else "{}."
@@ -177,8 +176,7 @@ def _matched_sql(
 
 
 def _place(starts: Sequence[int]) -> str:
-    """The place of the record that names a match among all of its side, in however many files they
-    are."""
+    """The position of the match's lead record among all of its side, across files."""
     if len(starts) == 1:
         return "m.g"
     cases = " ".join(f"WHEN {number} THEN {start}" for number, start in enumerate(starts))
@@ -186,7 +184,7 @@ def _place(starts: Sequence[int]) -> str:
 
 
 def _chosen(matching: Matching, side: SideName) -> list[Column]:
-    """The columns of a side that matched evidence has beside its key."""
+    """The columns of a side that matched evidence has in addition to its key."""
     output, columns = matching.recipe.output, matching.transpiler.side(side).columns
     names = columns if output.wide else dict.fromkeys(getattr(output.columns, side))
     key = getattr(matching.recipe.sources, side).primary_key
@@ -196,8 +194,7 @@ def _chosen(matching: Matching, side: SideName) -> list[Column]:
 def _unmatched(
     matching: Matching, side: SideName, breaks: str, folder: Path, read: Sequence[Path]
 ) -> list[EvidenceFile]:
-    """The rows themselves are taken out of the files, in their order: no engine has to carry or
-    sort them."""
+    """The rows are read from the files, in order: no engine has to carry or sort them."""
     other: SideName = "right" if side == "left" else "left"
     away = pa.decimal128(FULL, reasons.away_scale(matching))
     ours = {"reason": pa.string(), "rule": pa.string()}
@@ -208,9 +205,11 @@ def _unmatched(
     columns = ["u._id", "u.reason", f"{_rule_name(matching)} AS rule"]
     columns += [f"u.q{place}" for place in range(len(nearest))]
     columns += ["u.away", "u.days"]
-    told = matching.engine.stream(f"SELECT {', '.join(columns)} FROM {breaks} AS u ORDER BY u._id")
+    batches = matching.engine.stream(
+        f"SELECT {', '.join(columns)} FROM {breaks} AS u ORDER BY u._id"
+    )
     schema = pa.schema([("_id", pa.int64()), *(ours | nearest | last).items()])
-    rows = BreakRows(read, pa.RecordBatchReader.from_batches(schema, leaving(told, schema)))
+    rows = BreakRows(read, pa.RecordBatchReader.from_batches(schema, leaving(batches, schema)))
     return parquet_file.write(f"unmatched_{side}", rows.schema, rows.batches(), folder)
 
 
@@ -223,10 +222,13 @@ def _rule_name(matching: Matching) -> str:
 
 
 def _rule(matching: Matching, linked: Linked) -> dict[str, Any]:
-    """Where a rule is one to one its links are counted as they are: a record that is there twice
-    would not tie."""
+    """Links of a 1:1 rule are counted without DISTINCT: a record linked twice would break the
+    totals."""
     once = "" if linked.pattern in ("1:1", "manual") else "DISTINCT "
-    counts = f"COUNT({once}g), COUNT({once}l), COUNT({once}r), SUM(CASE WHEN ambiguous THEN 1 ELSE 0 END)"
+    counts = (
+        f"COUNT({once}g), COUNT({once}l), COUNT({once}r), "
+        "SUM(CASE WHEN ambiguous THEN 1 ELSE 0 END)"
+    )
     [(groups, left, right, ambiguous)] = matching.engine.rows(
         f"SELECT {counts} FROM {linked.rows} AS m"
     )
@@ -249,7 +251,7 @@ def _rule(matching: Matching, linked: Linked) -> dict[str, Any]:
 def _totals(
     matching: Matching, side: SideName, breaks: str, read: int, rules: Sequence[Mapping[str, Any]]
 ) -> SideTotals:
-    """What the rules matched and what is left, each counted for itself."""
+    """Matched and unmatched, counted independently."""
     counted = dict(matching.engine.rows(f"SELECT reason, COUNT(*) FROM {breaks} GROUP BY reason"))
     nulls = " OR ".join(f"{key} IS NULL" for key in matching.carried.side(side).keys)
     [(null_keys,)] = matching.engine.rows(f"SELECT COUNT(*) FROM {side[0]} WHERE {nulls}")
@@ -264,20 +266,20 @@ def _totals(
         matched=sum(rule[side] for rule in rules),
         unmatched=sum(counted.values()),
         null_keys=null_keys,
-        amounts={name: _flat(found) for name, found in amounts.items()},
+        amounts={name: _flat(sums) for name, sums in amounts.items()},
         reasons={reason: counted[reason] for reason in reasons.REASONS if reason in counted},
     )
 
 
 def _summed(amounts: Sequence[Mapping[str, str]]) -> dict[str, Decimal]:
-    names = {name for each in amounts for name in each}
+    names = {name for sums in amounts for name in sums}
     return {
-        name: sum((Decimal(each.get(name, "0")) for each in amounts), Decimal(0)) for name in names
+        name: sum((Decimal(sums.get(name, "0")) for sums in amounts), Decimal(0)) for name in names
     }
 
 
 def _records(matching: Matching, linked: Linked, side: SideName, once: str) -> str:
-    """The records of a side that a rule linked, with what is totalled of them."""
+    """The records of a side linked by a rule, with the columns to total."""
     me, totals = side[0], matching.carried.side(side).totals
     if not linked.carries:
         return (
@@ -295,13 +297,15 @@ def _amounts(
     absolute: bool = False,
 ) -> dict[str, Decimal]:
     """Sums by currency, of the amounts or of their absolute values."""
-    kept = matching.carried.side(side)
-    if kept.amount is None:
+    carried = matching.carried.side(side)
+    if carried.amount is None:
         return {}
     by, group = (
-        ("''", "") if kept.currency is None else (kept.currency, f" GROUP BY {kept.currency}")
+        ("''", "")
+        if carried.currency is None
+        else (carried.currency, f" GROUP BY {carried.currency}")
     )
-    amount = f"ABS({kept.amount})" if absolute else kept.amount
+    amount = f"ABS({carried.amount})" if absolute else carried.amount
     totals = matching.engine.rows(f"SELECT {by}, SUM({amount}) FROM {records}{group}")
     sums: dict[str, Decimal] = {}
     for name, total in totals:
@@ -316,7 +320,8 @@ def _flat(sums: Mapping[str, Decimal]) -> dict[str, str]:
 def _check_tied(side: SideName, totals: SideTotals) -> None:
     if totals.matched + totals.unmatched != totals.rows:
         raise TotalsDiffer(
-            f"Of {totals.rows} records of the {side} side {totals.matched} are matched and {totals.unmatched} are not.",
+            f"Of {totals.rows} records of the {side} side {totals.matched} are "
+            f"matched and {totals.unmatched} are not.",
             hint="This is a fault of Penstock; please report it with the recipe.",
         )
     for currency, total in totals.amounts["total"].items():
@@ -325,5 +330,6 @@ def _check_tied(side: SideName, totals: SideTotals) -> None:
         ]
         if sum(parts_of) != Decimal(total):
             raise TotalsDiffer(
-                f"The amounts of the {side} side do not tie: {total} in all, {sum(parts_of)} in parts."
+                f"The amounts of the {side} side do not tie: {total} in all, "
+                f"{sum(parts_of)} in parts."
             )

@@ -1,4 +1,4 @@
-"""Trees of expressions as typed SQL, over the columns of a scope."""
+"""Compiles expression trees of match_sql to typed SQL, over the columns of a scope."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ _FRAME = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relation:
-    """Something after FROM: its columns by name, as SQL, and the columns that tell its rows
-    apart; None where nothing does."""
+    """A relation of FROM: its columns by name, as SQL, and the columns that identify its rows; None
+    where nothing does."""
 
     name: str
     columns: Sequence[tuple[str, str, SqlType]]
@@ -64,7 +64,8 @@ class Relation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """What an expression may name. In a grouped SELECT `groups` are what it is grouped by."""
+    """The names that an expression may use. In a grouped SELECT `groups` are the grouping
+    expressions."""
 
     relations: Sequence[Relation] = ()
     merged: Mapping[str, Value] = field(default_factory=dict)
@@ -123,7 +124,7 @@ class Expressions:
         return replace(keys[0], node=node) if keys else None
 
     def _special(self, node: exp.Expr) -> Callable[[exp.Expr, Scope], Value] | None:
-        """What compiles a node that has parts of its own."""
+        """The compiler of a node type that has parts of its own."""
         if isinstance(node, exp.In) and node.args.get("query"):
             return None
         kinds: Mapping[type[exp.Expr], Callable[[exp.Expr, Scope], Value]] = {
@@ -158,7 +159,7 @@ class Expressions:
         return kinds.get(type(node))
 
     def condition(self, node: exp.Expr, scope: Scope) -> Value:
-        """An expression that is true or false."""
+        """A boolean expression."""
         value = self.value(node, scope)
         if value.type.sort is Sort.NULL:
             return self.maker.fits(value, BOOLEAN)
@@ -269,7 +270,7 @@ class Expressions:
                 "Write starts_with or contains.",
             )
         pattern = _escaped(node, like.expression.name, "" if escape is None else escape.name)
-        sql = self.maker.words.like(self.maker.fits(text, TEXT).sql, pattern)
+        sql = self.maker.dialect.like(self.maker.fits(text, TEXT).sql, pattern)
         return self.maker.boolean(node, f"(NOT {sql})" if like.args.get("negate") else sql)
 
     def _case(self, node: exp.Expr, scope: Scope) -> Value:
@@ -341,12 +342,12 @@ class Expressions:
         return decimal(precision - scale, scale)
 
     def _literal(self, node: exp.Expr, text: object, to: exp.Expr) -> Value | None:
-        """A date or a timestamp that is written out."""
+        """A date or timestamp literal."""
         if not isinstance(text, str):
             return None
         try:
             if to.this is exp.DType.DATE:
-                sql = self.maker.words.date(str((_plain_date(text) - date(1970, 1, 1)).days))
+                sql = self.maker.dialect.date(str((_plain_date(text) - date(1970, 1, 1)).days))
                 return Value(sql=sql, type=DATE, node=node)
             if to.this in (exp.DType.TIMESTAMP, exp.DType.TIMESTAMPNTZ):
                 moment = datetime.fromisoformat(text)
@@ -383,11 +384,11 @@ class Expressions:
         if isinstance(node.expression, exp.Interval):
             return self._shifted(node, scope)
         a, b = self._operands(node, scope)
-        operator, words = ("+" if isinstance(node, exp.Add) else "-"), self.maker.words
+        operator, dialect = ("+" if isinstance(node, exp.Add) else "-"), self.maker.dialect
         if a.type.sort is not Sort.DATE:
             return self.maker.added(node, operator, a, b)
         if b.type.sort is Sort.DATE and operator == "-":
-            sql = f"CAST({words.day(a.sql)} - {words.day(b.sql)} AS BIGINT)"
+            sql = f"CAST({dialect.day(a.sql)} - {dialect.day(b.sql)} AS BIGINT)"
             return Value(sql=sql, type=whole(8), node=node)
         return self.maker.moved(node, operator, a, b)
 
@@ -401,7 +402,7 @@ class Expressions:
         return self.maker.whole_divided(node, "%" if isinstance(node, exp.Mod) else "//", a, b)
 
     def _shifted(self, node: exp.Expr, scope: Scope) -> Value:
-        """A date or a timestamp plus or minus an interval of fixed length."""
+        """A date or timestamp plus or minus an interval of fixed length."""
         value, interval = self.value(node.this, scope), node.expression
         unit = interval.args.get("unit")
         name = unit.name.upper().removesuffix("S") if unit is not None else ""
@@ -483,7 +484,7 @@ class Expressions:
         return functions.aggregate(self.maker, node, name, value, distinct=distinct)
 
     def _finished(self, value: Value) -> Value:
-        """An aggregate or a window as the type that it is said to have; engines have others."""
+        """Cast an aggregate or a window function to its declared type; engines return others."""
         return replace(value, sql=f"CAST({value.sql} AS {value.type.sql})")
 
     # windows
@@ -575,7 +576,7 @@ class Expressions:
 
 
 def only(node: exp.Expr, *names: str) -> None:
-    """Refuses a node that has more parts than are understood here."""
+    """Refuse a node with parts that are not supported here."""
     for name, part in node.args.items():
         if name not in names and part:
             word = name.strip("_").replace("_", " ").upper()
@@ -583,7 +584,7 @@ def only(node: exp.Expr, *names: str) -> None:
 
 
 def _escaped(node: exp.Expr, pattern: str, escape: str) -> str:
-    """A pattern whose escape is a backslash; one without ESCAPE has none."""
+    """A LIKE pattern whose escape is a backslash; one without ESCAPE has none."""
     pieces: list[str] = []
     signs = iter(pattern)
     for sign in signs:

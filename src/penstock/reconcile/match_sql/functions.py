@@ -1,4 +1,4 @@
-"""The functions of match_sql, by their names: what each takes, and what it becomes."""
+"""The functions of match_sql by name: their arguments and the SQL they compile to."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from sqlglot import exp
 
-    from penstock.engines.contract import Words
+    from penstock.engines.contract import Dialect
     from penstock.reconcile.match_sql.values import Maker
 
 _LONGEST = 1_000_000_000
@@ -44,7 +44,7 @@ _COUNT = whole(WHOLE_DIGITS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """A function's name and its arguments."""
+    """A function call: its name and its arguments."""
 
     name: str
     node: exp.Expr
@@ -52,8 +52,8 @@ class Call:
     maker: Maker
 
     @property
-    def words(self) -> Words:
-        return self.maker.words
+    def dialect(self) -> Dialect:
+        return self.maker.dialect
 
     def result(self, sql: str, kind: SqlType) -> Value:
         return Value(sql=sql, type=kind, node=self.node)
@@ -72,7 +72,7 @@ class Call:
         return value.sql
 
     def constant_text(self, place: int, what: str) -> str:
-        """An argument that is written out as a text."""
+        """An argument that must be a text literal."""
         constant = self.arguments[place].constant
         if not isinstance(constant, str):
             raise refused(
@@ -83,7 +83,7 @@ class Call:
         return constant
 
     def constant_number(self, place: int, least: int, most: int) -> int:
-        """An argument that is written out as a whole number in a range."""
+        """An argument that must be an integer literal in a range."""
         constant = self.arguments[place].constant
         number = int(constant) if isinstance(constant, Decimal) and constant % 1 == 0 else None
         if number is None or not least <= number <= most:
@@ -96,7 +96,7 @@ class Call:
         return number
 
     def count(self, place: int, least: int) -> str:
-        """The SQL of an argument that is a whole number, from `least` to a billion."""
+        """The SQL of an integer argument, from `least` to a billion."""
         value = self.arguments[place]
         if value.type.sort is not Sort.NUMBER or value.type.scale:
             raise refused(
@@ -136,11 +136,11 @@ def call(maker: Maker, node: exp.Expr, name: str, arguments: Sequence[Value]) ->
 
 
 def _lower(c: Call) -> Value:
-    return c.result(c.words.lower(c.text(0)), TEXT)
+    return c.result(c.dialect.lower(c.text(0)), TEXT)
 
 
 def _upper(c: Call) -> Value:
-    return c.result(c.words.upper(c.text(0)), TEXT)
+    return c.result(c.dialect.upper(c.text(0)), TEXT)
 
 
 def _length(c: Call) -> Value:
@@ -214,7 +214,7 @@ def _pattern(c: Call) -> str:
 
 
 def _regexp_matches(c: Call) -> Value:
-    return c.result(c.words.matches(c.text(0), _pattern(c)), BOOLEAN)
+    return c.result(c.dialect.matches(c.text(0), _pattern(c)), BOOLEAN)
 
 
 def _regexp_replace(c: Call) -> Value:
@@ -229,11 +229,11 @@ def _regexp_replace(c: Call) -> Value:
         check_replacement(pattern, to)
     except ValueError as e:
         raise refused(c.node, f"regexp_replace: {e}.", r"Write \1 for a group.") from None
-    return c.result(c.words.replace(c.text(0), pattern, to), TEXT)
+    return c.result(c.dialect.replace(c.text(0), pattern, to), TEXT)
 
 
 def _levenshtein(c: Call) -> Value:
-    return c.result(c.words.edits(c.text(0), c.text(1)), whole(10))
+    return c.result(c.dialect.edits(c.text(0), c.text(1)), whole(10))
 
 
 # numbers
@@ -310,10 +310,10 @@ def date_part(maker: Maker, node: exp.Expr, unit: str, value: Value) -> Value:
             "Take the parts of the clock in the source's query.",
         )
     unit_seconds, count = _CLOCK[unit]
-    seconds = maker.words.floor_div(value.sql, PER_SECOND[value.type.unit])
-    days = maker.words.floor_div(seconds, DAY_SECONDS)
+    seconds = maker.dialect.floor_div(value.sql, PER_SECOND[value.type.unit])
+    days = maker.dialect.floor_div(seconds, DAY_SECONDS)
     sql = f"(({seconds} - {DAY_SECONDS} * {days}) % {unit_seconds * count})"
-    sql = maker.words.floor_div(sql, unit_seconds)
+    sql = maker.dialect.floor_div(sql, unit_seconds)
     return Value(sql=f"CAST({sql} AS BIGINT)", type=whole(2), node=node)
 
 
@@ -348,7 +348,7 @@ def _date_trunc(c: Call) -> Value:
     unit, value = c.constant_text(0, "The unit").lower(), c.arguments[1]
     if value.type.sort is not Sort.DATE:
         raise refused(c.node, f"date_trunc takes a date, and {value} is none.", "CAST(x AS DATE).")
-    day, words = c.words.day(value.sql), c.words
+    day, dialect = c.dialect.day(value.sql), c.dialect
     names = ("day", "doy", "isodow")
     part = {name: f"CAST(EXTRACT({name} FROM {value.sql}) AS INTEGER)" for name in names}
     match unit:
@@ -366,7 +366,7 @@ def _date_trunc(c: Call) -> Value:
                 f"date_trunc has no unit {unit[:40]}.",
                 "Write day, week, month or year.",
             )
-    return c.result(words.date(f"({first})"), DATE)
+    return c.result(dialect.date(f"({first})"), DATE)
 
 
 # ours
@@ -393,7 +393,7 @@ def _date_match(c: Call) -> Value:
 
 
 def _similarity(c: Call) -> Value:
-    score = edit_score(c.words, *(c.words.lower(c.text(place)) for place in (0, 1)))
+    score = edit_score(c.dialect, *(c.dialect.lower(c.text(place)) for place in (0, 1)))
     one = f"CAST('{Decimal(1) / FULL_SCORE}' AS DECIMAL(5, 4))"
     kind = decimal(1, 4)
     return c.result(f"CAST(CAST({score} AS DECIMAL(5, 0)) * {one} AS {kind.sql})", kind)
@@ -466,7 +466,7 @@ def aggregate(
     *,
     distinct: bool,
 ) -> Value:
-    """An aggregate without its window; `count(*)` has no value."""
+    """An aggregate without its window; `count(*)` has no argument."""
     if value is None or name == "count":
         what = "*" if value is None else f"DISTINCT {value.sql}" if distinct else value.sql
         return Value(sql=f"COUNT({what})", type=_COUNT, node=node)

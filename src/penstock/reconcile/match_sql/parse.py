@@ -1,5 +1,5 @@
-"""match_sql as a tree of listed parts: what is not listed is refused by its name, with what to
-write instead."""
+"""Parses match_sql against an allowlist; anything else is refused by name, with what to write
+instead."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ _OTHER_FUNCTIONS: Mapping[str, str] = {
 
 
 def parse(sql: str, functions: Collection[str]) -> exp.Query:
-    """The tree of one SELECT over both sources; raises what the guard refuses."""
+    """The tree of one SELECT over both sources; raises the errors of the SQL guard."""
     try:
         tree = _statement(sql)
         names = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
@@ -119,7 +119,7 @@ def refused(node: exp.Expr, what: str, instead: str) -> SqlRefused:
 
 
 def shown(node: exp.Expr) -> str:
-    """A piece of the SQL for a message."""
+    """An excerpt of the SQL for an error message."""
     text = _GRAMMAR.write(node)
     return text if len(text) <= 60 else f"{text[:59]}…"
 

@@ -1,7 +1,7 @@
-"""Queries of match_sql as SQL of an engine.
+"""Compiles queries of match_sql to the SQL of an engine.
 
-Every column gets a name of ours, and every SELECT passes on what tells its rows apart, so that a
-window over it has one order on every engine.
+Every column gets a generated name, and every SELECT passes on the columns that identify its rows,
+so that a window over it has the same order on every engine.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from penstock.reconcile.match_sql.values import Maker, Value
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from penstock.engines.contract import Words
+    from penstock.engines.contract import Dialect
     from penstock.reconcile.match_sql.types import SqlType
     from penstock.reconcile.matching.column import Column
     from penstock.reconcile.recipes.model import SideName
@@ -39,8 +39,8 @@ _SETS: Mapping[type[exp.Expr], str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """SQL and the columns that it returns: their names, what they are called in it, and their
-    types. `identity` are columns that tell its rows apart."""
+    """SQL and its result columns: their names, their names in the SQL, and their types. `identity`
+    are the columns that identify its rows."""
 
     sql: str
     columns: Sequence[tuple[str, str, SqlType]]
@@ -49,7 +49,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compiled:
-    """match_sql in the words of an engine, and the equalities that it joins both sides by."""
+    """match_sql in the dialect of an engine, and the equalities that join both sides."""
 
     sql: str
     columns: Sequence[tuple[str, str, SqlType]]
@@ -57,14 +57,15 @@ class Compiled:
 
 
 def checked(sql: str) -> exp.Query:
-    """The tree of match_sql; raises what can be seen to be wrong without knowing the columns."""
+    """The tree of match_sql; raises errors that can be found without knowing the columns."""
     return parse(sql, NAMES)
 
 
-def compiled(sql: str, words: Words, zone: str, columns: Columns) -> Compiled:
-    """match_sql over sources with these columns; raises what engines do not compute alike."""
+def compiled(sql: str, dialect: Dialect, zone: str, columns: Columns) -> Compiled:
+    """match_sql over sources with these columns; raises for anything that engines compute
+    differently."""
     tree = checked(sql)
-    compiler = Compiler(maker=Maker(words=words, zone=zone), sources=columns, tree=tree)
+    compiler = Compiler(maker=Maker(dialect=dialect, zone=zone), sources=columns, tree=tree)
     try:
         query = compiler.query(tree, {}, None)
         return Compiled(
@@ -90,13 +91,13 @@ class Compiler:
         return Expressions(maker=self.maker)
 
     def with_names(self, sql: str) -> str:
-        """The SQL with the queries of WITH before it."""
+        """The SQL, preceded by its WITH queries."""
         parts = ", ".join(f"{name} AS ({query})" for name, query in self.named)
         return f"WITH {parts} {sql}" if parts else sql
 
     def prefix(self) -> str:
-        """What the names of a query's columns begin with. DataFusion confuses those of a subquery
-        with those of the table that it reads if they are the same."""
+        """Prefix of the names of a query's columns. DataFusion confuses the columns of a subquery
+        with those of its table if the names are the same."""
         self.selects += 1
         return f"c{self.selects}_"
 
@@ -155,13 +156,13 @@ class Compiler:
         return Query(sql=sql, columns=columns, identity=identity)
 
     def table(self, node: exp.Expr, names: Mapping[str, Query]) -> tuple[str, Relation]:
-        """Something after FROM, as SQL with an alias, and what it has."""
+        """A relation of FROM, as SQL with an alias, and its columns."""
         alias = f"t{self.tables}"
         self.tables += 1
         query, name = self._read(node, names)
-        given = node.args.get("alias")
-        if isinstance(given, exp.TableAlias):
-            query = _renamed(node, query, given.args.get("columns") or ())
+        alias_node = node.args.get("alias")
+        if isinstance(alias_node, exp.TableAlias):
+            query = _renamed(node, query, alias_node.args.get("columns") or ())
         columns = [(own, f"{alias}.{sql}", kind) for own, sql, kind in query.columns]
         identity = None if query.identity is None else [f"{alias}.{sql}" for sql in query.identity]
         relation = Relation(name=node.alias or name, columns=columns, identity=identity)
@@ -177,24 +178,24 @@ class Compiler:
         return self._source("left" if node.name.lower() == SOURCES[0] else "right"), node.name
 
     def _source(self, side: SideName) -> Query:
-        """A source with the columns that are asked for, as match_sql carries them."""
+        """A source with the columns that the query uses, cast to match_sql types."""
         every = any(True for _ in self.tree.find_all(exp.Star))
-        asked = {column.name.casefold() for column in self.tree.find_all(exp.Column)}
+        referenced = {column.name.casefold() for column in self.tree.find_all(exp.Column)}
         joins = self.tree.find_all(exp.Join)
-        asked |= {name.name.casefold() for join in joins for name in _using(join)}
+        referenced |= {name.name.casefold() for join in joins for name in _using(join)}
         columns, chosen = [], []
         for place, (name, column) in enumerate(self.sources[side].items()):
             columns.append((name, f"c{place}", type_of(column)))
-            if every or name.casefold() in asked:
-                chosen.append(f"{carried(column, column.sql, self.maker.words)} AS c{place}")
+            if every or name.casefold() in referenced:
+                chosen.append(f"{carried(column, column.sql, self.maker.dialect)} AS c{place}")
         sql = f"SELECT {', '.join(['_id', *chosen])} FROM {side}_rows"
         return Query(sql=sql, columns=columns, identity=["_id"])
 
     # reasons
 
     def equalities(self) -> list[tuple[str, str]]:
-        """What the two sources are joined by, over their relations; of one SELECT over both,
-        which every pair that it returns must fulfil. Else there is nothing."""
+        """The equalities that join the two sources, over their relations. Only a single SELECT over
+        both sources has any: every returned pair must fulfil them."""
         tree = self.tree
         if not isinstance(tree, exp.Select) or tree.ctes or not tree.args.get("from_"):
             return []
@@ -218,15 +219,16 @@ class Compiler:
         return [pair for pair in pairs if pair is not None]
 
     def _bare(self, side: SideName, name: str) -> Relation:
-        """A source as its own relation has it."""
+        """A source without casts."""
         columns = [
-            (own, carried(column, column.sql, self.maker.words), type_of(column))
+            (own, carried(column, column.sql, self.maker.dialect), type_of(column))
             for own, column in self.sources[side].items()
         ]
         return Relation(name=name, columns=columns, identity=None)
 
     def _sided(self, equality: exp.EQ, scopes: Mapping[SideName, Scope]) -> tuple[str, str] | None:
-        """What an equality compares, left first; None where it is not one side with the other."""
+        """The two operands of an equality, left side first; None if it does not compare both
+        sides."""
         owners = [_owners(part, scopes) for part in (equality.left, equality.right)]
         if owners == [{"left"}, {"right"}]:
             return self._compared(equality, scopes["left"], scopes["right"])
@@ -240,7 +242,7 @@ class Compiler:
         b = self.expressions.value(equality.expression, right)
         a, b = self.maker.ticks_alike(a, b)
         _, values = self.maker.alike(equality, [a, b])
-        failing = self.maker.words.fail("").split("(")[0]
+        failing = self.maker.dialect.fail("").split("(")[0]
         if any(failing in value.sql for value in values):
             return None
         return values[0].sql, values[1].sql
@@ -268,7 +270,7 @@ class _Select:
         where = self._where(scope)
         grouped = self._grouped(scope)
         having = self.node.args.get("having")
-        held = "" if having is None else f" HAVING {self._having(having, grouped)}"
+        having_sql = "" if having is None else f" HAVING {self._having(having, grouped)}"
         prefix = self.compiler.prefix()
         columns, chosen = self._chosen(grouped, prefix)
         identity: list[str] | None = [name for _, name, _ in columns]
@@ -281,7 +283,7 @@ class _Select:
         keys = ", ".join(value.sql for _, value in grouped.groups or ())
         by = f" GROUP BY {keys}" if keys else ""
         word = "SELECT DISTINCT" if distinct is not None else "SELECT"
-        sql = f"{word} {', '.join(chosen)} FROM {source}{where}{by}{held}"
+        sql = f"{word} {', '.join(chosen)} FROM {source}{where}{by}{having_sql}"
         return Query(sql=sql, columns=columns, identity=identity)
 
     # FROM
@@ -356,7 +358,7 @@ class _Select:
         return f" WHERE {' AND '.join(parts)}"
 
     def _part(self, node: exp.Expr, scope: Scope) -> str:
-        """One of the conditions that WHERE joins by AND; EXISTS and IN may be a subquery."""
+        """One operand of the ANDs in WHERE; EXISTS and IN may be a subquery."""
         inner, negated = (node.this.unnest(), True) if isinstance(node, exp.Not) else (node, False)
         word = "NOT " if negated else ""
         if isinstance(inner, exp.Exists):
@@ -472,7 +474,7 @@ class _Select:
 
 
 def conjuncts(condition: exp.Expr) -> Iterator[exp.Expr]:
-    """What AND joins."""
+    """The operands of AND, flattened."""
     rest = [condition]
     while rest:
         part = rest.pop().unnest()
@@ -483,7 +485,7 @@ def conjuncts(condition: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def _owners(part: exp.Expr, scopes: Mapping[SideName, Scope]) -> set[SideName]:
-    """The sides that an expression names columns of; empty where that is not clear."""
+    """The sides whose columns an expression uses; empty where that is ambiguous."""
     if part.find(exp.Query, exp.Window):
         return set()
     owners: set[SideName] = set()
@@ -509,12 +511,12 @@ def _subquery(node: exp.Expr) -> exp.Expr:
 
 
 def _braced(sql: str) -> str:
-    """SQL that `format` leaves as it is."""
+    """SQL with braces escaped for `str.format`."""
     return sql.replace("{", "{{").replace("}", "}}")
 
 
 def _renamed(node: exp.Expr, query: Query, names: Sequence[exp.Expr]) -> Query:
-    """A query whose columns have the names of `AS q(a, b)`."""
+    """A query with the column names of `AS q(a, b)`."""
     if not names:
         return query
     if len(names) != len(query.columns):

@@ -1,8 +1,8 @@
-"""What an expression of match_sql is, and how engines carry it.
+"""Types of match_sql expressions, and how engines represent them.
 
-Numbers are exact: whole ones are BIGINT as far as they fit, all others DECIMAL of a precision that
-is known before the run, so no sum or product overflows. Timestamps are ticks since 1970 and times
-of day ticks since midnight, as BIGINT: engines differ in their arithmetic on anything else.
+Numbers are exact: integers are BIGINT as far as they fit, all others DECIMAL of a precision that is
+known before the run, so no sum or product overflows. Timestamps are ticks since 1970 and times of
+day ticks since midnight, as BIGINT: engines differ in their arithmetic on anything else.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from penstock.reconcile.matching.amounts import FULL
 from penstock.reconcile.matching.column import Kind
 
 if TYPE_CHECKING:
-    from penstock.engines.contract import Unit, Words
+    from penstock.engines.contract import Dialect, Unit
     from penstock.reconcile.matching.column import Column
 
 WHOLE_DIGITS = 18
-"""Any whole number of so many digits fits a BIGINT."""
+"""Any integer of this many digits fits a BIGINT."""
 _INTEGER_DIGITS = {8: 3, 16: 5, 32: 10, 64: 19}
 
 
@@ -40,8 +40,8 @@ class Sort(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SqlType:
-    """A number has `digits` before and `scale` after the point; one that is `whole` is a
-    BIGINT. `name` is what a message calls a type that has no values here."""
+    """A number has `digits` before and `scale` after the point; a `whole` one is a BIGINT. `name`
+    is shown in error messages for a type without values here."""
 
     sort: Sort
     digits: int = 0
@@ -53,7 +53,7 @@ class SqlType:
 
     @property
     def sql(self) -> str:
-        """The type that engines carry it as."""
+        """The SQL type that represents it in engines."""
         match self.sort:
             case Sort.NUMBER if self.whole:
                 return "BIGINT"
@@ -104,7 +104,7 @@ def timestamp(unit: Unit, *, zoned: bool) -> SqlType:
 
 
 def type_of(column: Column) -> SqlType:
-    """What a column of a source is in match_sql."""
+    """The match_sql type of a source column."""
     match column.kind:
         case Kind.NUMBER if pa.types.is_uint64(column.type):
             return decimal(20, 0)
@@ -137,8 +137,8 @@ def _other_type(column: Column) -> SqlType:
     return SqlType(sort=Sort.OTHER, name=str(column.type))
 
 
-def carried(column: Column, sql: str, words: Words) -> str:
-    """A column's value, as match_sql carries its type; `sql` is what the column is called."""
+def carried(column: Column, sql: str, dialect: Dialect) -> str:
+    """SQL that casts a column to its match_sql type; `sql` names the column."""
     kind = type_of(column)
     match kind.sort:
         case Sort.NUMBER if column.is_text or not kind.whole:
@@ -148,9 +148,9 @@ def carried(column: Column, sql: str, words: Words) -> str:
         case Sort.DOUBLE:
             return one_zero(sql if pa.types.is_float64(column.type) else f"CAST({sql} AS DOUBLE)")
         case Sort.TIMESTAMP:
-            return words.ticks(sql, column.unit)
+            return dialect.ticks(sql, column.unit)
         case Sort.TIME:
-            return words.clock_ticks(sql, column.unit)
+            return dialect.clock_ticks(sql, column.unit)
         case Sort.DATE:
             return sql if pa.types.is_date32(column.type) else f"CAST({sql} AS DATE)"
         case Sort.TEXT if pa.types.is_null(column.type):
@@ -159,6 +159,7 @@ def carried(column: Column, sql: str, words: Words) -> str:
 
 
 def one_zero(double: str) -> str:
-    """A double with one zero and one NaN; engines order and join the others differently."""
+    """A double with a single zero and a single NaN; engines order and join the others
+    differently."""
     nan = "CAST('NaN' AS DOUBLE)"
     return f"CASE WHEN isnan({double}) THEN {nan} ELSE {double} + CAST('0' AS DOUBLE) END"

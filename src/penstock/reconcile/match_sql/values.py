@@ -1,7 +1,7 @@
-"""Typed SQL: expressions with their types, and what may be made of them.
+"""Typed SQL expressions, and the operations on them.
 
-Engines cast, round and overflow in ways of their own. Here every cast is written out, every result
-has a type that holds it, and what cannot be computed ends the query on every engine.
+Engines cast, round and overflow differently. Here every cast is explicit, every result has a type
+that holds it, and a value that cannot be computed fails the query on every engine.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from sqlglot import exp
 
-    from penstock.engines.contract import Words
+    from penstock.engines.contract import Dialect
 
 DIVISION_SCALE = 6
 _QUOTIENT_DIGITS = 33
@@ -50,7 +50,7 @@ _EXACT_DOUBLE = 15
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Value:
-    """An expression as SQL of an engine; `constant` is a number or text that was written out."""
+    """A typed SQL expression; `constant` is the value of a literal number or text."""
 
     sql: str
     type: SqlType
@@ -63,9 +63,9 @@ class Value:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Maker:
-    """Makes values of values, in the words of an engine."""
+    """Builds values from values, in the dialect of an engine."""
 
-    words: Words
+    dialect: Dialect
     zone: str
 
     # constants
@@ -89,7 +89,7 @@ class Maker:
     # types
 
     def fits(self, value: Value, kind: SqlType) -> Value:
-        """A value as another type that holds it."""
+        """Cast a value to a type that can hold it."""
         if value.type == kind or (value.type.sql == kind.sql and kind.sort == value.type.sort):
             return replace(value, type=kind)
         if value.type.sort is Sort.NULL:
@@ -101,7 +101,7 @@ class Maker:
         return replace(value, sql=f"CAST({value.sql} AS {kind.sql})", type=kind)
 
     def common(self, node: exp.Expr, values: Sequence[Value]) -> SqlType:
-        """The type that holds all values; they must be of one sort."""
+        """A type that can hold all values; they must be of one kind."""
         types = [value.type for value in values if value.type.sort is not Sort.NULL]
         if not types:
             return NULL
@@ -109,7 +109,7 @@ class Maker:
             if value.type.sort is Sort.OTHER:
                 raise refused(
                     node,
-                    f"{value} can only be asked for by IS NULL.",
+                    f"{value} can only be tested with IS NULL.",
                     "Make a text or a number of it in the source's query.",
                 )
         if {kind.sort for kind in types} == {Sort.NUMBER}:
@@ -150,7 +150,7 @@ class Maker:
         )
 
     def alike(self, node: exp.Expr, values: Sequence[Value]) -> tuple[SqlType, list[Value]]:
-        """Values as one type."""
+        """Cast values to their common type."""
         kind = self.common(node, values)
         return kind, [self.fits(value, kind) for value in values]
 
@@ -188,7 +188,7 @@ class Maker:
     # arithmetic
 
     def added(self, node: exp.Expr, operator: str, a: Value, b: Value) -> Value:
-        """Sums and differences."""
+        """Addition and subtraction."""
         kind, (a, b) = self.alike(node, [a, b])
         if kind.sort is Sort.DOUBLE:
             return Value(sql=one_zero(f"({a.sql} {operator} {b.sql})"), type=DOUBLE, node=node)
@@ -218,7 +218,7 @@ class Maker:
         return Value(sql=f"CAST({x.sql} * {y.sql} AS {result.sql})", type=result, node=node)
 
     def divided(self, node: exp.Expr, a: Value, b: Value) -> Value:
-        """Rounded half away from zero, to six decimals or those of its numbers."""
+        """Division, rounded half away from zero to six decimals or the scale of its operands."""
         if Sort.DOUBLE in (a.type.sort, b.type.sort):
             _, (a, b) = self.alike(node, [a, b])
             sql = one_zero(f"({a.sql} / {b.sql})")
@@ -238,7 +238,7 @@ class Maker:
         lower = self._places(b, 0)
         number = f"DECIMAL({_QUOTIENT_DIGITS}, 0)"
         doubled = f"CAST({upper} * 2 + {lower} AS {number})"
-        parts = self.words.whole_quotient(doubled, f"CAST({lower} * 2 AS {number})")
+        parts = self.dialect.whole_quotient(doubled, f"CAST({lower} * 2 AS {number})")
         smallest = f"CAST('{Decimal(1).scaleb(-scale):f}' AS DECIMAL({scale + 1}, {scale}))"
         kind = decimal(digits, scale)
         away = f"CAST(CAST({parts} AS DECIMAL({digits + scale}, 0)) * {smallest} AS {kind.sql})"
@@ -254,7 +254,7 @@ class Maker:
         return f"CAST({product} AS DECIMAL({_QUOTIENT_DIGITS}, 0))"
 
     def whole_divided(self, node: exp.Expr, operator: str, a: Value, b: Value) -> Value:
-        """`//` without the fraction, and `%`, what it leaves; both towards zero."""
+        """`//` truncated, and `%`, its remainder; both towards zero."""
         for value in (a, b):
             self._check_number(node, value.type, value)
         kind = self._common_number(node, [a.type, b.type])
@@ -273,7 +273,7 @@ class Maker:
         wide = decimal(_QUOTIENT_DIGITS, 0)
         if kind.digits > _QUOTIENT_DIGITS:
             raise refused(node, f"{shown(node)} is too long.", "Cast: CAST(x AS DECIMAL(18, 0)).")
-        parts = self.words.whole_quotient(
+        parts = self.dialect.whole_quotient(
             f"abs({self.fits(a, wide).sql})",
             f"abs({self.fits(b, wide).sql})",
         )
@@ -295,7 +295,7 @@ class Maker:
         return Value(sql=f"{function}({value.sql})", type=value.type, node=node)
 
     def rounded(self, node: exp.Expr, value: Value, scale: int) -> Value:
-        """Half away from zero."""
+        """Rounded half away from zero."""
         self._check_number(node, value.type, value)
         if value.type.scale <= scale:
             return replace(value, node=node, constant=None)
@@ -303,7 +303,7 @@ class Maker:
         return replace(self.fits(value, kind), node=node, constant=None)
 
     def truncated(self, node: exp.Expr, value: Value, function: str) -> Value:
-        """floor, ceil or trunc, to a whole number."""
+        """floor, ceil or trunc to an integer."""
         self._check_number(node, value.type, value)
         if value.type.scale == 0:
             return replace(value, node=node, constant=None)
@@ -350,20 +350,20 @@ class Maker:
         wrong: str,
         why: str,
     ) -> Value:
-        """A value; where `wrong` is true of a row the query ends and says why."""
+        """A value that fails the query with a message on rows where `wrong` is true."""
         failed = f"CAST({self._fail(about, why)} AS {kind.sql})"
         return Value(sql=f"CASE WHEN {wrong} THEN {failed} ELSE {sql} END", type=kind, node=node)
 
     def _fail(self, about: Value, why: str) -> str:
         value = self.as_text(about).sql
         text = f"{why}: {shown(about.node)}".replace("'", "''")
-        return self.words.fail(f"substr(coalesce({value}, 'null'), 1, 80) || ' {text}'")
+        return self.dialect.fail(f"substr(coalesce({value}, 'null'), 1, 80) || ' {text}'")
 
     # casts
 
     def as_text(self, value: Value) -> Value:
-        """Written the same way on every engine."""
-        kind, words, sql = value.type, self.words, value.sql
+        """Text, the same on every engine."""
+        kind, dialect, sql = value.type, self.dialect, value.sql
         match kind.sort:
             case Sort.TEXT:
                 return value
@@ -373,9 +373,9 @@ class Maker:
             case Sort.NUMBER | Sort.BOOLEAN | Sort.DATE:
                 sql = f"CAST({sql} AS VARCHAR)"
             case Sort.DOUBLE:
-                sql = words.shortest(sql)
+                sql = dialect.shortest(sql)
             case Sort.TIMESTAMP:
-                sql = moment_text(sql, kind.unit, words)
+                sql = moment_text(sql, kind.unit, dialect)
                 sql = f"({sql} || 'Z')" if kind.zoned else sql
             case Sort.NULL:
                 sql = "CAST(NULL AS VARCHAR)"
@@ -388,8 +388,8 @@ class Maker:
         return replace(value, sql=sql, type=TEXT)
 
     def as_number(self, node: exp.Expr, value: Value, kind: SqlType, *, safe: bool) -> Value:
-        """Rounded half away from zero; a text must have no more decimals than the type, and what
-        does not fit ends the query, or is null where it is `safe`."""
+        """Rounded half away from zero. A text must not have more decimals than the type; a value
+        that does not fit fails the query, or is null if `safe`."""
         sort, digits = value.type.sort, value.type.digits + (value.type.scale > kind.scale)
         if sort is Sort.NUMBER and digits <= kind.digits:
             return replace(self._exact_cast(value, kind), node=node, constant=None)
@@ -407,15 +407,15 @@ class Maker:
         return self.guarded(node, number, kind, value, wrong, f"does not fit {_named(kind)}")
 
     def _tried(self, value: Value, kind: SqlType) -> str:
-        """A number, a text or a double as a number; null where it does not fit."""
+        """A number, text or double as a number; null where it does not fit."""
         source = value.sql
         if value.type.sort is Sort.DOUBLE:
-            source = self.words.rounded(value.sql, kind.scale)
+            source = self.dialect.rounded(value.sql, kind.scale)
         number = _narrowed("TRY_CAST", source, decimal(kind.digits, kind.scale))
         if value.type.sort is Sort.TEXT:
             decimals = rf"([.][0-9]{{1,{kind.scale}}})?" if kind.scale else ""
             pattern = rf"^[+-]?[0-9]{{1,{FULL}}}{decimals}$"
-            number = f"CASE WHEN {self.words.matches(value.sql, pattern)} THEN {number} END"
+            number = f"CASE WHEN {self.dialect.matches(value.sql, pattern)} THEN {number} END"
         if kind.whole:
             number = _narrowed("TRY_CAST", number, kind)
         if kind.whole and kind.digits < _BIGINT_DIGITS:
@@ -429,7 +429,7 @@ class Maker:
         return self.fits(value, kind)
 
     def as_double(self, node: exp.Expr, value: Value, *, safe: bool) -> Value:
-        """The double nearest to a number, by its digits."""
+        """The nearest double, from the decimal digits."""
         match value.type.sort:
             case Sort.DOUBLE | Sort.NULL:
                 return replace(self.fits(value, DOUBLE), node=node)
@@ -442,7 +442,7 @@ class Maker:
                 written = r"^[+-]?([0-9]{1,300}([.][0-9]{1,300})?([eE][+-]?[0-9]{1,3})?|NaN)$"
                 number = f"TRY_CAST({value.sql} AS DOUBLE)"
                 finite = f"abs({number}) < CAST('Infinity' AS DOUBLE)"
-                is_number = f"{self.words.matches(value.sql, written)}"
+                is_number = f"{self.dialect.matches(value.sql, written)}"
                 is_double = f"{is_number} AND ({value.sql} = 'NaN' OR {finite})"
                 sql = f"CASE WHEN {is_double} THEN {one_zero(number)} END"
                 if safe:
@@ -452,15 +452,15 @@ class Maker:
         raise self._uncastable(node, value, "DOUBLE")
 
     def as_date(self, node: exp.Expr, value: Value, *, safe: bool) -> Value:
-        """A timestamp's day is the one that clocks in the recipe's zone showed."""
+        """The day of a timestamp in the recipe's time zone."""
         match value.type.sort:
             case Sort.DATE | Sort.NULL:
                 return replace(self.fits(value, DATE), node=node)
             case Sort.TIMESTAMP:
-                return Value(sql=self.words.date(self.day(node, value)), type=DATE, node=node)
+                return Value(sql=self.dialect.date(self.day(node, value)), type=DATE, node=node)
             case Sort.TEXT:
                 text = value.sql
-                pattern = self.words.matches(text, r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")
+                pattern = self.dialect.matches(text, r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")
                 real = f"TRY_CAST({text} AS DATE)"
                 sql = f"CASE WHEN {pattern} AND substr({text}, 1, 4) <> '0000' THEN {real} END"
                 if safe:
@@ -477,7 +477,7 @@ class Maker:
         if value.type.sort is not Sort.DATE:
             raise self._uncastable(node, value, "TIMESTAMP")
         ticks = DAY_SECONDS * PER_SECOND["us"]
-        sql = f"(CAST({self.words.day(value.sql)} AS BIGINT) * {ticks})"
+        sql = f"(CAST({self.dialect.day(value.sql)} AS BIGINT) * {ticks})"
         return Value(sql=sql, type=kind, node=node)
 
     def as_boolean(self, node: exp.Expr, value: Value) -> Value:
@@ -493,40 +493,40 @@ class Maker:
 
     def day(self, node: exp.Expr, value: Value) -> str:
         """The number of a value's day since 1970."""
-        kind, words = value.type, self.words
+        kind, dialect = value.type, self.dialect
         match kind.sort:
             case Sort.DATE:
-                return words.day(value.sql)
+                return dialect.day(value.sql)
             case Sort.TIMESTAMP:
-                seconds = words.floor_div(value.sql, PER_SECOND[kind.unit])
-                return day_of_instant(words, seconds, self.zone if kind.zoned else "UTC")
+                seconds = dialect.floor_div(value.sql, PER_SECOND[kind.unit])
+                return day_of_instant(dialect, seconds, self.zone if kind.zoned else "UTC")
             case Sort.TEXT:
                 text = filled(value.sql)
-                real = is_text_date(text, words)
+                real = is_text_date(text, dialect)
                 failed = f"CAST({self._fail(value, 'is no date')} AS INTEGER)"
                 wrong = f"{text} IS NOT NULL AND NOT ({real})"
-                of_text = day_of_text(words, text, self.zone)
+                of_text = day_of_text(dialect, text, self.zone)
                 return f"CASE WHEN {wrong} THEN {failed} ELSE {of_text} END"
         raise refused(node, f"{value} is no date in {shown(node)}.", "Cast it: CAST(x AS DATE).")
 
     def moved(self, node: exp.Expr, operator: str, date: Value, days: Value) -> Value:
-        """A date some days on, or back; from the year 1 to 9999."""
+        """A date plus or minus days; from year 1 to 9999."""
         self._check_number(node, days.type, days)
         if days.type.scale:
             raise refused(node, f"{days} is no whole number of days.", "Write round(x).")
         near = f"({days.sql} BETWEEN -{_FAR} AND {_FAR})"
-        day = f"CAST({self.words.day(date.sql)} AS BIGINT) {operator} CAST({days.sql} AS BIGINT)"
+        day = f"CAST({self.dialect.day(date.sql)} AS BIGINT) {operator} CAST({days.sql} AS BIGINT)"
         outside = f"NOT ({day} BETWEEN {_FIRST_DAY} AND {_LAST_DAY})"
         never = f"WHEN {date.sql} IS NULL THEN FALSE"
         wrong = f"CASE WHEN NOT {near} THEN TRUE {never} ELSE {outside} END"
-        sql = self.words.date(f"({day})")
+        sql = self.dialect.date(f"({day})")
         why = "days from a date is not between the years 1 and 9999"
         return self.guarded(node, sql, DATE, days, wrong, why)
 
     # amounts
 
     def amount(self, node: exp.Expr, value: Value, digits: int, scale: int) -> str:
-        """A value of any type as a decimal, of which nothing but a double is rounded."""
+        """A value of any type as a decimal; only doubles are rounded."""
         kind, more = decimal(digits, scale), f"has more than {scale} decimals"
         match value.type.sort:
             case Sort.NUMBER if value.type.scale <= scale and value.type.digits <= digits:
@@ -540,13 +540,15 @@ class Maker:
                     (f"CAST({number} AS {_wider(value.type, kind).sql}) <> {value.sql}", more),
                 ]
             case Sort.DOUBLE:
-                number = f"TRY_CAST({of_float(value.sql, self.words)} AS {kind.sql})"
+                number = f"TRY_CAST({of_float(value.sql, self.dialect)} AS {kind.sql})"
                 checks = [(f"{value.sql} IS NOT NULL AND {number} IS NULL", "is no such number")]
             case Sort.TEXT:
                 text = filled(value.sql)
                 number = f"TRY_CAST({text} AS {kind.sql})"
-                real = self.words.matches(text, rf"^-?[0-9]{{1,{digits}}}([.][0-9]{{1,{FULL}}})?$")
-                longer = self.words.matches(text, rf"[.][0-9]{{{scale}}}0*[1-9]")
+                real = self.dialect.matches(
+                    text, rf"^-?[0-9]{{1,{digits}}}([.][0-9]{{1,{FULL}}})?$"
+                )
+                longer = self.dialect.matches(text, rf"[.][0-9]{{{scale}}}0*[1-9]")
                 checks = [
                     (
                         f"{text} IS NOT NULL AND NOT ({real} AND {number} IS NOT NULL)",
@@ -574,7 +576,7 @@ def _size(digits: int, scale: int) -> str:
 
 
 def _wide(kind: SqlType) -> SqlType:
-    """A type of the same decimals that DuckDB carries as a wide one."""
+    """A type with the same decimals that DuckDB stores as a 128-bit decimal."""
     return decimal(max(kind.digits, WHOLE_DIGITS + 1 - kind.scale), kind.scale)
 
 

@@ -1,9 +1,8 @@
-"""Amounts in SQL, exact: every number becomes a decimal that holds both sides and the tolerance,
+"""Exact amounts in SQL: every number becomes a decimal wide enough for both sides and the tolerance
 before any arithmetic.
 
-Amounts have 28 digits at most: that leaves room for a fraction of nine digits beside them, so no
-product passes the 38 digits of an engine. Numbers that are only compared, not calculated with, may
-have all 38.
+Amounts have 28 digits at most: that leaves room for a fraction of nine digits, so no product
+exceeds the 38 digits of an engine. Numbers that are only compared may have all 38.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING
 from penstock.reconcile.matching.column import FREE_SCALE, Kind
 
 if TYPE_CHECKING:
-    from penstock.engines.contract import Words
+    from penstock.engines.contract import Dialect
     from penstock.reconcile.matching.column import Column
     from penstock.reconcile.recipes.model import Within
 
@@ -26,7 +25,7 @@ _SMALL = 2**30
 _SCALED_ERROR = "CAST('4.440892098500626e-16' AS DOUBLE)"
 """2**-51: twice what a double and its product with a million can be off, as a share of it."""
 EXACT = Context(prec=120)
-"""Python rounds sums of decimals to 28 digits unless it is told otherwise."""
+"""Python rounds sums of decimals to 28 digits by default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,8 +34,8 @@ class Width:
     scale: int
 
     def of_sums(self, within: Within) -> Width:
-        """Many amounts make more digits than one; all there are, unless a share of the sum is
-        calculated."""
+        """The decimal type for sums: as many digits as there are, unless a percentage is
+        computed."""
         return replace(self, precision=FULL if within.percent is None else WIDE)
 
     def cast(self, sql: str) -> str:
@@ -46,22 +45,22 @@ class Width:
     def type(self) -> str:
         return f"DECIMAL({self.precision}, {self.scale})"
 
-    def number(self, column: Column, words: Words) -> str:
+    def number(self, column: Column, dialect: Dialect) -> str:
         """A column as an amount of this width."""
-        return self.cast(readable(column, words))
+        return self.cast(readable(column, dialect))
 
     def literal(self, value: Decimal) -> str:
         return self.cast(f"'{value:f}'")
 
 
-def readable(column: Column, words: Words) -> str:
-    """What of a column is read as a number."""
+def readable(column: Column, dialect: Dialect) -> str:
+    """The part of a column that is parsed as a number."""
     if column.is_float:
-        return of_float(column.sql, words)
+        return of_float(column.sql, dialect)
     return filled(column.sql) if column.kind is Kind.TEXT else column.sql
 
 
-def of_float(number: str, words: Words) -> str:
+def of_float(number: str, dialect: Dialect) -> str:
     """The decimals of a float that are kept: its shortest text, rounded half away from zero.
 
     Engines multiply by a million and round the product, which is off by the errors of a double:
@@ -71,27 +70,27 @@ def of_float(number: str, words: Words) -> str:
     scaled = f"({number} * CAST({10**FREE_SCALE} AS DOUBLE))"
     from_half = f"ABS({scaled} - FLOOR({scaled}) - CAST('0.5' AS DOUBLE))"
     is_clear = f"ABS({number}) < {_SMALL} AND {from_half} > ABS({scaled}) * {_SCALED_ERROR}"
-    text = f"TRY_CAST({words.rounded(number, FREE_SCALE)} AS {kind})"
+    text = f"TRY_CAST({dialect.rounded(number, FREE_SCALE)} AS {kind})"
     return f"CASE WHEN {is_clear} THEN TRY_CAST({number} AS {kind}) ELSE {text} END"
 
 
 def filled(text: str) -> str:
-    """A text without spaces and tabs around it, null where nothing is left."""
+    """A text stripped of spaces and tabs, null if nothing is left."""
     return f"NULLIF(TRIM(BOTH ' \t' FROM {text}), '')"
 
 
 def width(left: Column, right: Column, within: Within | None = None) -> Width:
-    """What holds all values of both, their differences and the bounds."""
+    """The decimal type that holds the values of both columns, their differences and the bounds."""
     return _width(_held(left, right), left, right, within, WIDE)
 
 
 def compared_width(left: Column, right: Column) -> Width:
-    """What holds all values of both, where nothing is calculated."""
+    """The decimal type for values that are only compared."""
     return _width(_held(left, right), left, right, None, FULL)
 
 
 def declared_width(left: Column, right: Column) -> Width:
-    """The same by the types alone, whatever the values are: for what others will read."""
+    """The same from the declared types only, whatever the values are: for evidence columns."""
     return _width(max(left.digits, right.digits), left, right, None, FULL)
 
 
@@ -110,7 +109,7 @@ def _width(digits: int, left: Column, right: Column, within: Within | None, most
 
 
 def digits_of(value: Decimal) -> int:
-    """Before the point."""
+    """Digits before the point."""
     return max(0, value.adjusted() + 1) if value else 0
 
 
@@ -119,15 +118,18 @@ def scale_of(value: Decimal) -> int:
 
 
 def unscaled(value: Decimal, scale: int) -> int:
-    """A decimal as a whole number of its last places, which Python adds without rounding."""
+    """A decimal as an integer of its smallest unit, which Python adds without rounding."""
     return int(value.scaleb(scale, EXACT))
 
 
 def within_sql(within: Within, left: str, right: str, size: Width) -> str:
-    """Whether right is near enough to left; bounds are inclusive."""
+    """Whether right is within the tolerance of left; bounds are inclusive."""
     if within.minus is not None or within.plus is not None:
         minus, plus = within.minus or Decimal(0), within.plus or Decimal(0)
-        return f"({right} - {left} >= {size.literal(-minus)} AND {right} - {left} <= {size.literal(plus)})"
+        return (
+            f"({right} - {left} >= {size.literal(-minus)} "
+            f"AND {right} - {left} <= {size.literal(plus)})"
+        )
     ways = []
     if within.absolute is not None:
         ways.append(f"ABS({right} - {left}) <= {size.literal(within.absolute)}")
@@ -140,7 +142,7 @@ def within_sql(within: Within, left: str, right: str, size: Width) -> str:
 
 
 def is_within(within: Within, left: int, right: int, scale: int) -> bool:
-    """The same in Python, of amounts as whole numbers of their last places."""
+    """The same in Python, for amounts as integers of their smallest unit."""
     away = right - left
     if within.minus is not None or within.plus is not None:
         return -_places(within.minus, scale) <= away <= _places(within.plus, scale)

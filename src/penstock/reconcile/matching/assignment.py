@@ -41,7 +41,7 @@ class Candidate(NamedTuple):
 
     @property
     def worth(self) -> tuple[int, ...]:
-        """Smaller is better."""
+        """Sort key of a candidate; smaller is better."""
         return (-self.score, *self.away)
 
 
@@ -82,8 +82,8 @@ def _assigned(
 
 
 def _costs(cluster: Sequence[Candidate], most: int) -> list[int]:
-    """One number a candidate: a sum of `most` of them compares like the sums of its parts, one
-    after the other."""
+    """One number per candidate: a sum of `most` of them compares like the tuple of the sums of its
+    parts."""
     best = max(candidate.score for candidate in cluster)
     parts = [(best - candidate.score, *candidate.away) for candidate in cluster]
     bases = [most * max(values) + 1 for values in zip(*parts, strict=True)]
@@ -97,7 +97,7 @@ def _costs(cluster: Sequence[Candidate], most: int) -> list[int]:
 
 
 class _Choice:
-    """The cheapest column for every row, no column twice."""
+    """The minimum-cost assignment: the cheapest column for every row, no column twice."""
 
     def __init__(self, arcs: Arcs, columns: int) -> None:
         self.arcs = arcs
@@ -110,12 +110,12 @@ class _Choice:
         self._tight = [self._tight_columns(row) for row in range(len(arcs))]
 
     def _tight_columns(self, row: int) -> list[int]:
-        """The columns that cost a row just what both are priced at."""
+        """Columns whose cost equals the prices of row and column."""
         price, prices = self._row_price[row], self._column_price
         return [column for column, cost in self.arcs[row] if cost == price + prices[column]]
 
     def _add(self, row: int) -> None:
-        """Give a row a column by the cheapest way of moving other rows."""
+        """Assign a column to a row by the cheapest augmenting path."""
         distance: dict[int, int] = {}
         reached_from: dict[int, int] = {}
         done: list[int] = []
@@ -146,16 +146,16 @@ class _Choice:
             self.column_of[at], column = column, self.column_of[at]
 
     def put_in_order(self) -> None:
-        """Of all choices that cost the same, take the one whose first row has the first column,
-        then the second."""
+        """Among all assignments of the same cost, take the one whose first row has the lowest
+        column, then the second row, and so on."""
         for row, columns in enumerate(self._tight):
             for column in columns:
                 if column == self.column_of[row] or self._move(row, column):
                     break
 
     def _move(self, row: int, column: int) -> bool:
-        """Let a row have a column at no cost, and no row before it another one; False where that
-        cannot be."""
+        """Reassign a row to a column at no cost without changing earlier rows; False if that is
+        impossible."""
         target = self.column_of[row]
         came_from: dict[int, int] = {}
         waiting = [column] if self._may_leave(column, row) else []
@@ -179,13 +179,13 @@ class _Choice:
         return True
 
     def _may_leave(self, column: int, row: int) -> bool:
-        """Whether nobody has a column, or a row that comes later."""
+        """Whether a column is free, or assigned to a later row."""
         return column == self._slack or self.row_of[column] == _FREE or self.row_of[column] > row
 
     @property
     def _slack(self) -> int:
-        """One past the last column: a free column may be taken if one without a price is set
-        free."""
+        """One past the last column. A free column may be taken if a column with price zero is
+        freed."""
         return len(self.row_of)
 
     def _after(self, column: int) -> list[int]:
@@ -214,7 +214,7 @@ class _Choice:
 
 
 def _finished(after: list[list[int]]) -> list[int]:
-    """Nodes in the order in which a search in depth leaves them."""
+    """Nodes in depth-first finishing order."""
     order: list[int] = []
     seen: set[int] = set()
     for root in range(len(after)):

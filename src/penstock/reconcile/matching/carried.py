@@ -1,7 +1,7 @@
-"""What links carry of their records, so that nobody has to look it up: the keys, and what is
-totalled.
+"""Columns of records that links carry, to avoid joining the records again: keys and totalled
+amounts.
 
-A record's column `c1` is called `lc1` in a link, for the left one.
+A record's column `c1` is called `lc1` in a link, for the left side.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
-    """Of a side's prepared columns: its primary key, what is totalled, and by what."""
+class CarriedColumns:
+    """Prepared columns of a side: its primary key, the totalled amount and its currency."""
 
     keys: Sequence[str]
     amount: str | None
@@ -36,19 +36,19 @@ class Kept:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Carried:
-    left: Kept
-    right: Kept
+    left: CarriedColumns
+    right: CarriedColumns
 
-    def side(self, side: SideName) -> Kept:
+    def side(self, side: SideName) -> CarriedColumns:
         return self.left if side == "left" else self.right
 
     @property
     def selected(self) -> Sequence[str]:
-        """Where candidates are made of `l` and `r`."""
+        """SELECT columns for candidates over `l` and `r`."""
         return [f"{me}.{name} AS {me}{name}" for me, name in self._all]
 
     def of(self, links: str) -> str:
-        """More columns of a statement that makes links of links."""
+        """SELECT columns for a statement that builds links from links."""
         return "".join(f", {links}.{me}{name}" for me, name in self._all)
 
     @property
@@ -61,11 +61,14 @@ class Carried:
 
 
 def carry(recipe: Recipe, transpiler: Transpiler) -> Carried:
-    """What is totalled is prepared as well."""
-    return Carried(left=_kept(recipe, transpiler, "left"), right=_kept(recipe, transpiler, "right"))
+    """Prepares the totalled columns too."""
+    return Carried(
+        left=_carried_columns(recipe, transpiler, "left"),
+        right=_carried_columns(recipe, transpiler, "right"),
+    )
 
 
-def _kept(recipe: Recipe, transpiler: Transpiler, side: SideName) -> Kept:
+def _carried_columns(recipe: Recipe, transpiler: Transpiler, side: SideName) -> CarriedColumns:
     prepared = transpiler.side(side)
     amount = currency = None
     if (pair := totalled(recipe)) is not None:
@@ -74,12 +77,12 @@ def _kept(recipe: Recipe, transpiler: Transpiler, side: SideName) -> Kept:
     if (money := recipe.output.currency) is not None:
         currency = prepared.named(prepared.add(prepared.text(getattr(money, side))))
     keys = [f"p{number}" for number in range(len(getattr(recipe.sources, side).primary_key))]
-    return Kept(keys=keys, amount=amount, currency=currency)
+    return CarriedColumns(keys=keys, amount=amount, currency=currency)
 
 
 def totalled(recipe: Recipe) -> Pair | None:
-    """Which amounts are totalled: what the recipe says, else what its first condition about amounts
-    compares."""
+    """The amounts to total: those of the recipe's output, else those of its first condition on
+    amounts."""
     if recipe.output.amount is not None:
         return recipe.output.amount
     for rule in recipe.rules:

@@ -1,9 +1,8 @@
-"""Conditions become SQL: what each side is asked for once, and how the two answers are held against
-each other.
+"""Compiles conditions to SQL: the prepared columns of each side, and the comparison of the two.
 
-Columns are prepared first (`l.c0`, `r.c1`: amounts as decimals, days as numbers, texts normalised),
+Columns are prepared first (`l.c0`, `r.c1`: amounts as decimals, days as numbers, texts normalized),
 so that a rule's join compares plain columns, every engine joins the same values, and a value that
-cannot be read is found before.
+cannot be parsed is found before the join.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ from penstock.reconcile.recipes.model import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from penstock.engines.contract import Unit, Words
+    from penstock.engines.contract import Dialect, Unit
     from penstock.reconcile.matching.amounts import Width
     from penstock.reconcile.matching.column import Column
     from penstock.reconcile.recipes.model import Condition, SideName, Step
@@ -57,8 +56,8 @@ class Clause:
     """A condition between `l` and `r`; candidates with smaller `rank` are better, `score` is in
     ten-thousandths.
 
-    `sides` are what is compared on the left and on the right, where it is two columns; `scale` are
-    the decimals of amounts. One that `sums` only asks of a pair that both amounts are there.
+    `sides` are the compared expressions of left and right, where there are two; `scale` is the
+    number of decimals of amounts. A clause with `sums` only requires that both amounts are present.
     """
 
     sql: str
@@ -72,8 +71,7 @@ class Clause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """What a matched pair differs by in one compared field, and the type that evidence has it
-    in."""
+    """The difference of a matched pair in one compared field, and its type in evidence."""
 
     sql: str
     type: pa.DataType
@@ -81,8 +79,8 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """Which values of a column a rule cannot use: `wrong` is true of them, `what` is what they
-    should be."""
+    """Finds column values that a rule cannot use: `wrong` is true of them, `what` describes what
+    they should be."""
 
     column: Column
     what: str
@@ -92,11 +90,11 @@ class Check:
 
 @dataclass(slots=True)
 class Prepared:
-    """The columns of one side that rules ask for, each computed once, by the name it is given."""
+    """The columns of one side that rules use, each computed once, by their generated names."""
 
     alias: str
     columns: Mapping[str, Column]
-    words: Words
+    dialect: Dialect
     zone: str
     expressions: dict[str, str] = field(default_factory=dict)
     checks: dict[str, Check] = field(default_factory=dict)
@@ -106,14 +104,14 @@ class Prepared:
         return f"{self.alias}.{name}"
 
     def named(self, added: str) -> str:
-        """The bare name of what was added."""
+        """The name without the alias."""
         return added.removeprefix(f"{self.alias}.")
 
     def number(self, name: str, size: Width) -> str:
         column = self.columns[name]
-        if (check := _number_check(column, size, self.words)) is not None:
+        if (check := _number_check(column, size, self.dialect)) is not None:
             self.checks[f"{name} {size.type}"] = check
-        return self.add(size.number(column, self.words))
+        return self.add(size.number(column, self.dialect))
 
     def day(self, name: str) -> str:
         return self.add(self._day(name))
@@ -121,18 +119,18 @@ class Prepared:
     def period(self, name: str, unit: str) -> str:
         """A year, or a month as 202401."""
         column = self.columns[name]
-        date = column.sql if column.kind is Kind.DATE else self.words.date(self._day(name))
+        date = column.sql if column.kind is Kind.DATE else self.dialect.date(self._day(name))
         year = f"CAST(EXTRACT(YEAR FROM {date}) AS INTEGER)"
         month = f"CAST(EXTRACT(MONTH FROM {date}) AS INTEGER)"
         return year if unit == "year" else f"{year} * 100 + {month}"
 
     def moment(self, name: str, unit: Unit | None, *, local: bool) -> str:
-        """A timestamp in ticks of one unit, of the clocks in the recipe's zone where that is
-        asked; without a unit as a decimal of nanoseconds, which holds both."""
+        """A timestamp in ticks of one unit, in the recipe's time zone if `local`; without a unit as
+        a decimal of nanoseconds, which holds both."""
         column = self.columns[name]
-        ticks, per_second = self.words.ticks(column.sql, column.unit), _PER_SECOND[column.unit]
+        ticks, per_second = self.dialect.ticks(column.sql, column.unit), _PER_SECOND[column.unit]
         if local and column.zoned and self.zone != UTC:
-            ahead = self.words.zone_offset(self.zone, self.words.floor_div(ticks, per_second))
+            ahead = self.dialect.zone_offset(self.zone, self.dialect.floor_div(ticks, per_second))
             ticks = f"({ticks} + {per_second} * {ahead})"
         if unit is None:
             more = f"CAST({10**9 // per_second} AS DECIMAL(4, 0))"
@@ -141,40 +139,39 @@ class Prepared:
 
     def text(self, name: str) -> str:
         column = self.columns[name]
-        return written_text(column, column.sql, self.words)
+        return written_text(column, column.sql, self.dialect)
 
     def _day(self, name: str) -> str:
         column = self.columns[name]
         if column.kind is Kind.TEXT:
-            wrong = wrong_text(column, self.words)
+            wrong = wrong_text(column, self.dialect)
             check = Check(column=column, what="date", wrong=wrong, hint=_DATES)
             self.checks[f"{name} date"] = check
-        return day(column, self.words, self.zone)
+        return day(column, self.dialect, self.zone)
 
     def select(self, key: tuple[str, ...], source: str) -> str:
-        """`p0…` are the primary key, for ties; `c0…` what the rules asked for."""
+        """`p0…` are the primary key, for ties; `c0…` the columns that rules use."""
         keys = [f"{self.columns[name].sql} AS p{number}" for number, name in enumerate(key)]
-        asked = [f"{sql} AS {name}" for sql, name in self.expressions.items()]
-        return f"SELECT {', '.join(['_id', *keys, *asked])} FROM {source}"
+        expressions = [f"{sql} AS {name}" for sql, name in self.expressions.items()]
+        return f"SELECT {', '.join(['_id', *keys, *expressions])} FROM {source}"
 
 
-def written_text(column: Column, sql: str, words: Words) -> str:
-    """A column's value as text: text is itself, anything else is written the same way on every
-    engine."""
+def written_text(column: Column, sql: str, dialect: Dialect) -> str:
+    """A column's value as text; other types are formatted the same way on every engine."""
     if column.is_text:
         return sql
     if column.kind is Kind.MOMENT:
-        stamp = moment_text(words.ticks(sql, column.unit), column.unit, words)
+        stamp = moment_text(dialect.ticks(sql, column.unit), column.unit, dialect)
         return f"{stamp} || 'Z'" if column.zoned else stamp
     if column.is_time:
-        stamp = moment_text(words.clock_ticks(sql, column.unit), column.unit, words)
-        return words.replace(f"SUBSTR({stamp}, {len('1970-01-01T') + 1})", "[.]?0{0,9}$", "")
+        stamp = moment_text(dialect.clock_ticks(sql, column.unit), column.unit, dialect)
+        return dialect.replace(f"SUBSTR({stamp}, {len('1970-01-01T') + 1})", "[.]?0{0,9}$", "")
     if column.is_float:
-        return words.shortest(f"CAST({sql} AS DOUBLE)")
+        return dialect.shortest(f"CAST({sql} AS DOUBLE)")
     if column.is_binary:
-        return words.hexadecimals(sql)
+        return dialect.hexadecimals(sql)
     if column.kind is Kind.DATE:
-        return words.date_text(sql)
+        return dialect.date_text(sql)
     if column.kind is Kind.NUMBER and not column.digits and column.scale < FULL:
         # DuckDB writes no zero before the point where the type has no digit there.
         sql = f"CAST({sql} AS DECIMAL({FULL}, {column.scale}))"
@@ -191,26 +188,26 @@ def _with_zero(text: str) -> str:
     return f"CASE {first} {cases} ELSE {text} END"
 
 
-def moment_text(ticks: str, unit: Unit, words: Words) -> str:
+def moment_text(ticks: str, unit: Unit, dialect: Dialect) -> str:
     """Ticks since 1970 as `2024-01-31T12:00:00.000000`, with six decimals, and nine where the
     last three are not zero."""
     if unit == "us":
-        return words.stamp(ticks)
-    micros = words.floor_div(ticks, 1000)
+        return dialect.stamp(ticks)
+    micros = dialect.floor_div(ticks, 1000)
     nanos = f"(({ticks} % 1000 + 1000) % 1000)"
     digits = f"LPAD(CAST({nanos} AS VARCHAR), 3, '0')"
-    return f"{words.stamp(micros)} || CASE WHEN {nanos} = 0 THEN '' ELSE {digits} END"
+    return f"{dialect.stamp(micros)} || CASE WHEN {nanos} = 0 THEN '' ELSE {digits} END"
 
 
-def _number_check(column: Column, size: Width, words: Words) -> Check | None:
-    """What of a column is no number of this width; None where its type or its files say that
-    nothing is."""
+def _number_check(column: Column, size: Width, dialect: Dialect) -> Check | None:
+    """Check for values that are no number of this width; None if the type or the file statistics
+    rule them out."""
     whole = size.precision - size.scale
     what = f"number of at most {whole} digits before and {size.scale} after the point"
-    value = readable(column, words)
+    value = readable(column, dialect)
     fits = f"TRY_CAST({value} AS {size.type}) IS NOT NULL"
     if column.kind is Kind.TEXT:
-        wrong = f"{value} IS NOT NULL AND NOT ({words.matches(value, TEXT_NUMBER)} AND {fits})"
+        wrong = f"{value} IS NOT NULL AND NOT ({dialect.matches(value, TEXT_NUMBER)} AND {fits})"
         return Check(column=column, what="number", wrong=wrong, hint=_NUMBERS)
     if column.is_float:
         wrong = f"{column.sql} IS NOT NULL AND (isnan({column.sql}) OR NOT {fits})"
@@ -221,18 +218,18 @@ def _number_check(column: Column, size: Width, words: Words) -> Check | None:
 
 
 class Transpiler:
-    """Clauses over two sides that are prepared on the way."""
+    """Compiles conditions to clauses, and prepares the columns of both sides on the way."""
 
     def __init__(
         self,
-        words: Words,
+        dialect: Dialect,
         left: Mapping[str, Column],
         right: Mapping[str, Column],
         zone: str = UTC,
     ) -> None:
-        self.words = words
-        self.left = Prepared("l", left, words, zone)
-        self.right = Prepared("r", right, words, zone)
+        self.dialect = dialect
+        self.left = Prepared("l", left, dialect, zone)
+        self.right = Prepared("r", right, dialect, zone)
 
     def side(self, name: SideName) -> Prepared:
         return self.left if name == "left" else self.right
@@ -313,7 +310,7 @@ class Transpiler:
                 return Clause(sql=f"{a} {_COMPARISONS[op]} {b}", category=category, sides=(a, b))
 
     def _alike(self, condition: Compare) -> tuple[str, str]:
-        """Both columns as one type."""
+        """Both columns cast to one type."""
         left, right = self.left.columns[condition.left], self.right.columns[condition.right]
         match frozenset({left.kind, right.kind}):
             case kinds if kinds <= {Kind.NUMBER, Kind.TEXT} and Kind.NUMBER in kinds:
@@ -347,54 +344,59 @@ class Transpiler:
             if step in ("month", "year"):
                 sql, is_text = prepared.period(name, step), False
                 continue
-            sql = _step(step, sql if is_text else f"CAST({sql} AS VARCHAR)", self.words)
+            sql = _step(step, sql if is_text else f"CAST({sql} AS VARCHAR)", self.dialect)
             is_text = True
         return sql
 
     def _similar(self, condition: Similar) -> Clause:
-        a = self.left.add(self.words.lower(self.left.text(condition.left)))
-        b = self.right.add(self.words.lower(self.right.text(condition.right)))
+        a = self.left.add(self.dialect.lower(self.left.text(condition.left)))
+        b = self.right.add(self.dialect.lower(self.right.text(condition.right)))
         score = (
-            edit_score(self.words, a, b)
+            edit_score(self.dialect, a, b)
             if condition.method == "edit"
-            else token_score(self.words, a, b)
+            else token_score(self.dialect, a, b)
         )
         least = int(condition.min_score * FULL_SCORE)
         return Clause(sql=f"{score} >= {least}", category="other", score=score)
 
 
-def edit_score(words: Words, a: str, b: str) -> str:
+def edit_score(dialect: Dialect, a: str, b: str) -> str:
     longer = f"GREATEST(LENGTH({a}), LENGTH({b}))"
     return _share(
-        f"{FULL_SCORE} * ({longer} - {words.edits(a, b)})", longer, f"{a} IS NULL OR {b} IS NULL"
+        f"{FULL_SCORE} * ({longer} - {dialect.edits(a, b)})", longer, f"{a} IS NULL OR {b} IS NULL"
     )
 
 
-def token_score(words: Words, a: str, b: str) -> str:
-    whole = f"({words.words(a)} + {words.words(b)})"
-    return _share(f"{2 * FULL_SCORE} * {words.shared(a, b)}", whole, f"{a} IS NULL OR {b} IS NULL")
+def token_score(dialect: Dialect, a: str, b: str) -> str:
+    whole = f"({dialect.words(a)} + {dialect.words(b)})"
+    return _share(
+        f"{2 * FULL_SCORE} * {dialect.shared(a, b)}", whole, f"{a} IS NULL OR {b} IS NULL"
+    )
 
 
 def _share(part: str, whole: str, unknown: str) -> str:
-    """Floored, and the same on every engine: the quotient of two integers that doubles hold is
-    rounded once."""
+    """Rounded down, and the same on every engine: the quotient of two integers that doubles
+    represent exactly is rounded once."""
     ratio = f"FLOOR(CAST({part} AS DOUBLE) / CAST({whole} AS DOUBLE))"
-    return f"CASE WHEN {unknown} THEN NULL WHEN {whole} = 0 THEN {FULL_SCORE} ELSE CAST({ratio} AS BIGINT) END"
+    return (
+        f"CASE WHEN {unknown} THEN NULL WHEN {whole} = 0 THEN {FULL_SCORE} "
+        f"ELSE CAST({ratio} AS BIGINT) END"
+    )
 
 
-def _step(step: Step, sql: str, words: Words) -> str:
+def _step(step: Step, sql: str, dialect: Dialect) -> str:
     match step:
         case Regex():
-            return words.replace(sql, step.regex, step.replace)
+            return dialect.replace(sql, step.regex, step.replace)
         case "trim":
-            return words.replace(sql, "^[ \\t\\r\\n]+|[ \\t\\r\\n]+$", "")
+            return dialect.replace(sql, "^[ \\t\\r\\n]+|[ \\t\\r\\n]+$", "")
         case "case":
-            return words.lower(sql)
+            return dialect.lower(sql)
         case "punctuation":
-            return words.letters(sql)
+            return dialect.letters(sql)
         case "spaces":
-            return words.replace(sql, "[ \\t\\r\\n]+", "")
+            return dialect.replace(sql, "[ \\t\\r\\n]+", "")
         case "digits":
-            return words.replace(sql, "[^0-9]+", "")
+            return dialect.replace(sql, "[^0-9]+", "")
         case "month" | "year":
             return sql

@@ -1,15 +1,14 @@
-"""Who gets whom in a 1:1 rule where records compete, in memory that does not grow with the
-candidates.
+"""Assignment in a 1:1 rule where records compete, in memory that does not grow with the candidates.
 
-Candidates that share a record, directly or through others, are a cluster. A cluster of up to
-`MatchLimits.exact_cluster` records is settled exactly, by `assignment`; a larger one greedily: the
-best candidate first, each record once. A few candidates are read at once and clustered here. Many
-are clustered by the engine, which labels them, and then read cluster by cluster; what is greedy is
-read best first, with one byte for each record.
+Candidates that share a record, directly or through others, form a cluster. A cluster of up to
+`MatchLimits.exact_cluster` records is solved exactly, by `assignment`; a larger one greedily: the
+best candidate first, each record once. A small number of candidates is read at once and clustered
+here. Otherwise the engine labels the clusters, and they are read one by one; greedy candidates are
+read best first, with one byte of memory per record.
 
-The engine finds clusters by contraction: in each round every vertex takes the least of a random
-renumbering of itself and its neighbours as its name, so a constant share of the vertices is
-expected to go, whatever the shape of clusters.
+The engine finds clusters by contraction: in each round every vertex takes as its name the least of
+a random renumbering of itself and its neighbors, so a constant share of the vertices is expected to
+go, whatever the shape of clusters.
 """
 
 from __future__ import annotations
@@ -37,8 +36,8 @@ _PRIME = 2**31 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Greedy:
-    """How many clusters of a rule were too large to be settled exactly, and how many records
-    they have."""
+    """The number of clusters of a rule that were too large to be solved exactly, and of their
+    records."""
 
     clusters: int = 0
     records: int = 0
@@ -46,8 +45,8 @@ class Greedy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settling:
-    """`exact` is the most records of a cluster that is settled exactly, `at_once` the most
-    candidates read at once."""
+    """`exact` is the largest cluster that is solved exactly, `at_once` the most candidates read at
+    once."""
 
     engine: Engine
     plan: RulePlan
@@ -56,7 +55,7 @@ class Settling:
     watch: Callable[[], None]
 
     def run(self) -> Greedy:
-        """Leave the chosen candidates in the rule's table `chosen`."""
+        """Write the chosen candidates to the rule's table `chosen`."""
         plan, engine = self.plan, self.engine
         disputed = engine.table(plan.table("disputed"), plan.disputed())
         for side in ("l", "r"):
@@ -99,8 +98,8 @@ class Settling:
             yield _exact([self._candidate(row[:-1]) for row in rows])
 
     def _greedy(self, labels: str, large: str) -> str:
-        """The table of the links of large clusters in the order in which they were taken, not
-        yet flagged."""
+        """The table of the links of large clusters in the order in which they were chosen, not yet
+        flagged."""
         plan = self.plan
         best = ", ".join(["c.s DESC", *(f"c.{name}" for name in plan.rank_names), "c.a", "c.b"])
         sql = (
@@ -139,7 +138,7 @@ class Settling:
         return labels
 
     def _contract(self, tables: tuple[str, str], number: int, times: int, plus: int) -> int:
-        """One round; how many edges are left between vertices that have not met yet."""
+        """One round; returns the number of remaining edges between different vertices."""
         engine, names = self.engine, self.plan.table("names")
         (edges, labels), (next_edges, next_labels) = (
             [f"{table}_{n}" for table in tables] for n in (number, number + 1)
@@ -184,7 +183,7 @@ class Settling:
 
 
 def clusters(candidates: Sequence[Candidate]) -> list[list[Candidate]]:
-    """Candidates that share records, together."""
+    """Groups of candidates that share records."""
     parent: dict[int, int] = {}
 
     def root(vertex: int) -> int:
@@ -214,7 +213,7 @@ def _best_first(cluster: Iterable[Candidate]) -> list[Candidate]:
 
 
 def _whole(away: int | Decimal, scale: int) -> int:
-    """A difference in whole numbers: days, or the last places of an amount."""
+    """A difference as an integer: days, or the smallest unit of an amount."""
     return away if isinstance(away, int) else unscaled(away, scale)
 
 
@@ -223,8 +222,8 @@ def _taken(
     lefts: int,
     rights: int,
 ) -> Iterator[tuple[int, int, int]]:
-    """The first of each record as `(left, right, score)`, from candidates in order; places of
-    records count from 1."""
+    """The first candidate of each record as `(left, right, score)`, in order of preference; record
+    positions count from 1."""
     left, right = bytearray(lefts + 1), bytearray(rights + 1)
     for a, b, *candidate in rows:
         if not (left[a] or right[b]):
@@ -233,10 +232,10 @@ def _taken(
 
 
 def greedy_links(candidates: Sequence[Candidate]) -> Iterator[Link]:
-    """A large cluster settled greedily, from its candidates with the best first.
+    """Solve a large cluster greedily, from its candidates with the best first.
 
-    A pair is ambiguous when one of its two could have had another partner, still free, that was
-    exactly as good.
+    A pair is ambiguous when one of its two records could have had another partner, still free, that
+    was exactly as good.
     """
     lefts: set[int] = set()
     rights: set[int] = set()

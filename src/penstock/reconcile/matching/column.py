@@ -1,5 +1,5 @@
-"""What a column's values are to a rule: numbers, text, days, moments, or something only equality is
-asked of."""
+"""The columns of a side and the kinds of values that rules distinguish: numbers, text, days,
+timestamps, and others that can only be compared for equality."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from penstock.engines.contract import Unit
 
 FREE_SCALE = 6
-"""Decimals that are kept of a float or a text; a text with more is refused, never rounded."""
+"""The decimals of a float or a text; a text with more is refused, never rounded."""
 
 
 class Kind(enum.StrEnum):
@@ -32,8 +32,8 @@ class Kind(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """`digits` before and `scale` after the point, of a number; `held` are those that its values
-    really have before it, where somebody looked. `place` is where it is in its files."""
+    """`digits` before and `scale` after the point of a number; `held` is the number of digits that
+    its values really have before it, if known. `place` is its position in the files."""
 
     name: str
     kind: Kind
@@ -45,7 +45,7 @@ class Column:
 
     @property
     def sql(self) -> str:
-        """What it is called inside an engine."""
+        """Its name inside an engine."""
         return inner_name(self.place)
 
     @property
@@ -68,21 +68,21 @@ class Column:
 
     @property
     def has_text(self) -> bool:
-        """Whether its values are written the same way by every engine; lists, maps, structs and
-        durations are not."""
+        """Whether every engine formats its values the same way; not so for lists, maps, structs and
+        durations."""
         simple = pa.types.is_boolean(self.type) or pa.types.is_null(self.type)
         return self.kind is not Kind.OTHER or simple or self.is_time or self.is_binary
 
     @property
     def described(self) -> str:
-        """What it is, as a sentence about a wrong column says it."""
+        """Its type, for the message about a wrong column."""
         if pa.types.is_null(self.type):
             return "a column without a type, for it has no values"
         return f"a {self.type if self.kind is Kind.OTHER else self.kind}"
 
     @property
     def zoned(self) -> bool:
-        """Whether its moments are instants, not readings of some clock."""
+        """Whether its timestamps are instants and not local times."""
         return self.kind is Kind.MOMENT and self.type.tz is not None
 
     @property
@@ -92,7 +92,7 @@ class Column:
 
 
 def columns(schema: pa.Schema) -> Mapping[str, Column]:
-    """The columns by their names, which must differ; they may differ in case only."""
+    """The columns by name; names must be unique, but may differ in case only."""
     if twice := [name for name, times in Counter(schema.names).items() if times > 1]:
         raise InvalidInput(
             f"There is more than one column named {twice[0][:80]!r}.",
@@ -103,7 +103,7 @@ def columns(schema: pa.Schema) -> Mapping[str, Column]:
 
 
 def case_twins(names: Sequence[str]) -> tuple[str, str] | None:
-    """Two names that SQL without case takes for one; None where there are none."""
+    """Two names that differ only in case; None where there are none."""
     seen: dict[str, str] = {}
     for name in names:
         if (other := seen.setdefault(name.casefold(), name)) != name:

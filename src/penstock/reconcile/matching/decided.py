@@ -1,5 +1,5 @@
-"""Decisions of people in a matching: pairs that are taken before any rule, and pairs that no rule
-may make."""
+"""Manual decisions in a matching: pairs that are matched before any rule, and pairs that no rule
+may match."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 MANUAL = "links_manual"
 MANUAL_RULE = "manual"
-"""The rule that evidence names for decisions by hand."""
+"""The rule name of manual decisions in evidence."""
 FORBIDDEN = "forbidden"
 Key = Sequence[str]
 _SHOWN = 60
@@ -27,7 +27,7 @@ _SHOWN = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keys:
-    """The types of the primary keys of both sides, and the SQL of the texts of a record `l` or
+    """The types of the primary keys of both sides, and the SQL of the key texts of a record `l` or
     `r`."""
 
     left: Sequence[pa.DataType]
@@ -43,12 +43,13 @@ class Decided:
 
 
 def take(engine: Engine, keys: Keys, decided: Decided) -> int:
-    """The links of pairs that people made; a pair of which one is not there has none. How many
-    there are."""
+    """Write the links of manually matched pairs, skipping pairs whose records are missing; returns
+    their number."""
     engine.load("decided_match", _table(keys, decided.match))
     return engine.table(
         MANUAL,
-        "SELECT MIN(l._id) AS g, MIN(l._id) AS l, MIN(r._id) AS r, CAST(10000 AS BIGINT) AS s, FALSE AS ambiguous"
+        "SELECT MIN(l._id) AS g, MIN(l._id) AS l, MIN(r._id) AS r,"
+        " CAST(10000 AS BIGINT) AS s, FALSE AS ambiguous"
         f" FROM decided_match AS d {_joined(keys)} GROUP BY d.n",
     )
 
@@ -60,12 +61,15 @@ def forbid(engine: Engine, keys: Keys, decided: Decided) -> None:
 
 
 def allowed(candidates: str) -> str:
-    """Candidates without the pairs that people took apart."""
-    return f"SELECT c.* FROM ({candidates}) AS c LEFT JOIN {FORBIDDEN} AS f ON f.l = c.l AND f.r = c.r WHERE f.l IS NULL"
+    """Candidates without the manually unmatched pairs."""
+    return (
+        f"SELECT c.* FROM ({candidates}) AS c LEFT JOIN {FORBIDDEN} AS f"
+        " ON f.l = c.l AND f.r = c.r WHERE f.l IS NULL"
+    )
 
 
 def allowed_groups(links: str) -> str:
-    """Groups without those that have both records of a pair that people took apart."""
+    """Groups that contain no manually unmatched pair."""
     torn = (
         f"SELECT DISTINCT a.g AS torn FROM {links} AS a JOIN {FORBIDDEN} AS f ON f.l = a.l"
         f" JOIN {links} AS b ON b.g = a.g AND b.r = f.r"
@@ -81,7 +85,7 @@ def _joined(keys: Keys) -> str:
 
 
 def _same(side: str, types: Sequence[pa.DataType], texts: Sequence[str]) -> str:
-    """Whether a record has the key of a decision `d`; floats are compared as texts."""
+    """Whether a record has the key of a decision `d`; floats are compared as text."""
     parts = [
         text if pa.types.is_floating(kind) else f"{side}.p{number}"
         for number, (kind, text) in enumerate(zip(types, texts, strict=True))
@@ -90,7 +94,7 @@ def _same(side: str, types: Sequence[pa.DataType], texts: Sequence[str]) -> str:
 
 
 def _table(keys: Keys, pairs: Sequence[tuple[Key, Key]]) -> pa.Table:
-    """A row a pair, of the types that the keys have."""
+    """One row per pair, with the key types."""
     for pair in pairs:
         _check(keys, pair)
     columns = {"n": pa.array(range(len(pairs)), pa.int64())}
@@ -102,7 +106,7 @@ def _table(keys: Keys, pairs: Sequence[tuple[Key, Key]]) -> pa.Table:
 
 
 def _check(keys: Keys, pair: tuple[Key, Key]) -> None:
-    """Raises for a decision that names no possible record; it would be ignored."""
+    """Raises for a decision whose key cannot name a record; it would be ignored silently."""
     for name, key, types in zip(SIDES, pair, (keys.left, keys.right), strict=True):
         try:
             if len(key) != len(types):

@@ -1,4 +1,4 @@
-"""Primary keys that are there more than once, per side."""
+"""Duplicate primary keys of each side."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ SCHEMA = pa.schema([("side", pa.string()), ("key", pa.string()), ("count", pa.in
 
 
 def find(matching: Matching, side: SideName, read: Sequence[Path]) -> str | None:
-    """The table of a side's repeated keys, `(p0…, times)`; None where every key is there once, as
-    most often.
+    """The table of a side's duplicate keys, `(p0…, times)`; None where all keys are unique, the
+    usual case.
 
-    Keys that only rise in the files differ, which is the cheapest to see. Others are counted by
-    their marks first: where all marks differ, all keys do.
+    Keys in strictly ascending order in the files are unique, which is the cheapest check. Others
+    are first counted by their hashes: if all hashes differ, all keys do.
     """
     key = getattr(matching.recipe.sources, side).primary_key
     if len(key) == 1 and _rises(read, key[0]):
         return None
     me, keys = side[0], matching.carried.side(side).keys
-    marks = matching.engine.words.marks(keys)
+    marks = matching.engine.dialect.marks(keys)
     [(different,)] = matching.engine.rows(
         f"SELECT COUNT(*) FROM (SELECT DISTINCT {marks} FROM {me}) AS d"
     )
@@ -46,16 +46,16 @@ def find(matching: Matching, side: SideName, read: Sequence[Path]) -> str | None
 
 
 def _rises(files: Sequence[Path], key: str) -> bool:
-    """Whether every key is greater than the one before; stops at the first that is not."""
+    """Whether the keys are strictly ascending; stops at the first that is not."""
     kind = plain(pq.read_schema(files[0])).field(key).type
     if not (pa.types.is_string(kind) or pa.types.is_integer(kind)):
         return False
     last = pa.array([], kind)
     for values in _values(files, key, kind):
-        known = pa.concat_arrays([last, values])
-        if values.null_count or not pc.all(pc.less(known[:-1], known[1:])).as_py():
+        keys = pa.concat_arrays([last, values])
+        if values.null_count or not pc.all(pc.less(keys[:-1], keys[1:])).as_py():
             return False
-        last = known[-1:]
+        last = keys[-1:]
     return True
 
 
@@ -70,7 +70,7 @@ def batches(
     matching: Matching,
     tables: Mapping[SideName, str | None],
 ) -> Iterator[pa.RecordBatch]:
-    """In the order of keys as texts, which are the same on every engine; there may be more than
+    """In the order of keys as text, which is the same on every engine; there may be more than
     memory holds."""
     for side, table in tables.items():
         for batch in _sorted(matching, side, table) if table is not None else ():

@@ -65,7 +65,7 @@ def far_texts(column: pa.Array) -> list[str | None] | None:
 
 
 def near(column: pa.Array) -> pa.Array:
-    """The column without those values."""
+    """The column with those values replaced by null."""
     low, high = _limits(column.type)
     kind = _counted(column.type)
     numbers = column.view(kind)
@@ -78,7 +78,7 @@ def near(column: pa.Array) -> pa.Array:
 
 
 def _limits(kind: pa.DataType) -> tuple[int, int]:
-    """Between which numbers the values of a type are written as usual."""
+    """The range in which values of a type are formatted as usual."""
     if pa.types.is_date32(kind):
         return FIRST_DAY, LAST_DAY
     if pa.types.is_date64(kind):
@@ -139,7 +139,7 @@ def _bytes(column: pa.Array) -> list[object]:
 
 
 def _moments(column: pa.Array) -> list[object]:
-    """And dates."""
+    """Timestamps and dates."""
     far = far_texts(column)
     plain = column if far is None else near(column)
     nanoseconds = pa.types.is_timestamp(column.type) and column.type.unit == "ns"
@@ -163,7 +163,7 @@ def _durations(column: pa.Array) -> list[object]:
 
 
 def seconds_text(ticks: int, decimals: int) -> str:
-    """So many ticks as seconds, each the last of so many decimals."""
+    """Ticks as seconds; a tick is the last of `decimals` decimals."""
     sign, digits = "-" if ticks < 0 else "", f"{abs(ticks):0{decimals + 1}d}"
     whole, fraction = digits[: len(digits) - decimals], digits[len(digits) - decimals :]
     return f"{sign}{whole}.{fraction}" if decimals else f"{sign}{whole}"

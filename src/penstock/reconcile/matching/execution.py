@@ -1,5 +1,4 @@
-"""One matching from files to evidence, in one call: what a match job runs, a preview, a test and a
-benchmark."""
+"""Runs one matching, from files to evidence: used by match jobs, previews, tests and benchmarks."""
 
 from __future__ import annotations
 
@@ -42,9 +41,10 @@ class Executed:
 
 @dataclass(slots=True, kw_only=True)
 class Execution:
-    """With a `run_id` open items are aged, against those that `before` has.
+    """With a `run_id`, open items are aged against those in `before`.
 
-    `began` is given the engine, so that somebody else can cancel it; `watch` may raise to stop.
+    `on_engine` receives the engine, so that another thread can cancel it; `watch` may raise to stop
+    the run.
     """
 
     recipe: Recipe
@@ -57,8 +57,8 @@ class Execution:
     run_id: int | None = None
     before: Sequence[Path] = ()
     watch: Callable[[], None] = lambda: None
-    began: Callable[[Engine], None] = lambda _engine: None
-    told: Callable[[str], None] = lambda _stage: None
+    on_engine: Callable[[Engine], None] = lambda _engine: None
+    report_stage: Callable[[str], None] = lambda _stage: None
 
     def run(self) -> Executed:
         name = self.engine or self.recipe.engine or DEFAULT
@@ -66,12 +66,12 @@ class Execution:
         (self.scratch / "engine").mkdir(parents=True)
         (self.scratch / "evidence").mkdir()
         with open_engine(name, self.scratch / "engine", self.limits) as engine:
-            self.began(engine)
+            self.on_engine(engine)
             matching, warnings = self._matching(engine)
-            self.told("matching")
+            self.report_stage("matching")
             matching.run()
             matched = time.monotonic()
-            self.told("evidence")
+            self.report_stage("evidence")
             evidence = gather(matching, self.scratch / "evidence", self.files)
             aged = (
                 []
@@ -91,7 +91,7 @@ class Execution:
             for side in SIDES
         )
         warnings = validation.check(self.recipe, left, right)
-        found = Matching(
+        matching = Matching(
             engine,
             self.recipe,
             left,
@@ -100,24 +100,24 @@ class Execution:
             limits=self.match_limits,
             watch=self.watch,
         )
-        return found, warnings
+        return matching, warnings
 
 
 def check_thresholds(recipe: Recipe, evidence: Evidence) -> None:
-    """Raises when more is unmatched than the recipe allows; the evidence is there all the same.
-    Open amounts are added without their signs: +1,000 and -1,000 are 2,000."""
+    """Raise if more is unmatched than the recipe allows; the evidence exists all the same.
+    Unmatched amounts are added without their signs: +1,000 and -1,000 are 2,000."""
     most, amount = recipe.thresholds.max_unmatched_pct, recipe.thresholds.max_unmatched_amount
     for side, totals in evidence.sides.items():
         if most is not None and totals.rows and totals.unmatched * 100 > most * totals.rows:
             share = totals.unmatched * 100 / totals.rows
             raise ThresholdPassed(
-                f"{share:.2f} % of the {side} side is unmatched; {most} % is the most.", side=side
+                f"{share:.2f} % of the {side} side is unmatched; the limit is {most} %.", side=side
             )
         for currency, text in totals.amounts["unmatched_absolute"].items():
             if amount is not None and Decimal(text) > amount:
                 raise ThresholdPassed(
-                    f"{text} {currency} of the {side} side is unmatched; {amount} is the most.".replace(
-                        "  ", " "
-                    ),
+                    (
+                        f"{text} {currency} of the {side} side is unmatched; the limit is {amount}."
+                    ).replace("  ", " "),
                     side=side,
                 )

@@ -1,4 +1,4 @@
-"""The SQL that a recipe becomes, for people who want to see it."""
+"""The SQL that a recipe compiles to, for people who want to read it."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from penstock.reconcile.recipes.model import SIDES
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from penstock.engines.contract import Words
+    from penstock.engines.contract import Dialect
     from penstock.reconcile.matching.column import Column
     from penstock.reconcile.matching.rules import RulePlan
     from penstock.reconcile.recipes.model import Recipe, SideName
 
 
 def explain(
-    recipe: Recipe, words: Words, left: Mapping[str, Column], right: Mapping[str, Column]
+    recipe: Recipe, dialect: Dialect, left: Mapping[str, Column], right: Mapping[str, Column]
 ) -> list[dict[str, str]]:
-    """The statements in their order, each with what it is for."""
-    transpiler = Transpiler(words, left, right, recipe.time_zone)
+    """The statements in order, each with its purpose."""
+    transpiler = Transpiler(dialect, left, right, recipe.time_zone)
     plans = plan_rules(recipe, transpiler, carry(recipe, transpiler))
     named = [{"step": f"columns of {side}", "sql": _named(transpiler, side)} for side in SIDES]
     steps = [
@@ -36,7 +36,7 @@ def explain(
     ]
     if recipe.match_sql is not None:
         both: Mapping[SideName, Mapping[str, Column]] = {"left": left, "right": right}
-        match_sql = compiled(recipe.match_sql, words, recipe.time_zone, both)
+        match_sql = compiled(recipe.match_sql, dialect, recipe.time_zone, both)
         match = {"step": "match", "sql": match_sql.sql}
         return [*steps, match, *named]
     pools = ("l", "r")
@@ -56,19 +56,19 @@ def explain(
     return [*steps, *named]
 
 
-def words_of(engine: str | None) -> Words:
-    """The words of the engine that a recipe asks for."""
+def words_of(engine: str | None) -> Dialect:
+    """The SQL dialect of the recipe's engine."""
     name = engine or DEFAULT
     with scratch_folder("explain") as folder:
         (folder / "scratch").mkdir()
         with open_engine(
             name, folder / "scratch", EngineLimits(memory_bytes=64 * 1024**2, threads=1)
         ) as opened:
-            return opened.words
+            return opened.dialect
 
 
 def _named(transpiler: Transpiler, side: SideName) -> str:
-    """Which column is which: inside an engine they have places instead of names."""
+    """Maps internal column names, which are positions, to the column names of the file."""
     columns = transpiler.side(side).columns
     return with_names(SOURCES[side], {name: column.sql for name, column in columns.items()})
 

@@ -1,5 +1,5 @@
-"""match_sql: free SQL over `left_src` and `right_src` that returns both keys, and which records
-these mean."""
+"""match_sql: user-written SQL over `left_src` and `right_src` that returns both keys, and the
+records that these keys identify."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ _ONCE: Mapping[str | None, tuple[str, ...]] = {
 
 
 def check_names(columns: Mapping[str, Column], side: SideName) -> None:
-    """SQL does not tell names apart by case, so free SQL cannot be run over columns that differ
-    only in case."""
+    """SQL names are case-insensitive, so free SQL cannot run over columns that differ only in
+    case."""
     if (twins := case_twins(list(columns))) is not None:
         raise InvalidInput(
             f"Columns {twins[0]!r} and {twins[1]!r} of the {side} side differ only in case,"
@@ -51,7 +51,7 @@ def check_names(columns: Mapping[str, Column], side: SideName) -> None:
 
 
 class FreeSql:
-    """The match_sql of a recipe on an engine: what it returns, and which records that means."""
+    """The match_sql of a recipe on an engine: its result, and the records it identifies."""
 
     def __init__(
         self,
@@ -66,24 +66,24 @@ class FreeSql:
         for side, columns in self._columns.items():
             check_names(columns, side)
         zone = recipe.time_zone
-        self._compiled = compiled(recipe.match_sql or "", engine.words, zone, self._columns)
+        self._compiled = compiled(recipe.match_sql or "", engine.dialect, zone, self._columns)
         self._returned = [key for side in SIDES for key in self._keys(side)]
 
     @property
     def lead(self) -> SideName:
-        """The side whose record names a match."""
+        """The side whose record identifies a match."""
         return "right" if self._recipe.match_pattern == "M:1" else "left"
 
     def ask(self, most: int) -> int:
-        """Keep what the SQL says of keys, as `l0…` and `r0…`, up to so many rows; how many they
-        are."""
+        """Store the keys that the SQL returns, as `l0…` and `r0…`, with a row limit; returns their
+        number."""
         chosen = ", ".join(f"q.{key.sql} AS {key.name}" for key in self._returned)
         sql = f"SELECT {chosen} FROM ({self._compiled.sql}) AS q LIMIT {most}"
         return self._engine.table(ANSWER, sql)
 
     def check_keys(self) -> None:
-        """Every key that is returned must be the key of one record; one without any value, as
-        outer joins return it, is of none."""
+        """Every returned key must be the key of exactly one record; an all-null key, as outer joins
+        return it, stands for no record."""
         for side in SIDES:
             names = ", ".join(self._names(side))
             chosen = ", ".join(f"q.{name}" for name in self._names(side))
@@ -98,14 +98,13 @@ class FreeSql:
                 raise self._wrong_key(side, key, count)
 
     def pairs(self, left: str, right: str) -> str:
-        """Distinct pairs of ids of what is in the pools."""
+        """Distinct pairs of record ids that are still in the pools."""
         joins = f"JOIN {left} AS l ON {self._on('left')} JOIN {right} AS r ON {self._on('right')}"
         both = f"{self._some('left')} AND {self._some('right')}"
         return f"SELECT DISTINCT l._id AS l, r._id AS r FROM {ANSWER} AS q {joins} WHERE {both}"
 
     def links(self, pairs: str) -> str:
-        """Links of pairs; a record that is in more of them than the pattern lets it be is
-        ambiguous."""
+        """Links of pairs; a record in more of them than the pattern allows is ambiguous."""
         once = _ONCE[self._recipe.match_pattern]
         often = "SELECT {0} FROM {1} GROUP BY {0} HAVING COUNT(*) > 1"
         join = "LEFT JOIN ({1}) AS b{0} ON b{0}.{0} = p.{0}"
@@ -116,8 +115,8 @@ class FreeSql:
         return f"SELECT {chosen} FROM {pairs} AS p {joins}"
 
     def reasons(self, side: SideName) -> FreeReasons:
-        """Why the SQL may have returned no pair of a record: by the equalities that it joins the
-        two sides with."""
+        """Why the SQL returned no pair of a record, judged by the equalities that it joins the two
+        sides with."""
         equal = self._compiled.equalities
         place = SIDES.index(side)
         mine, theirs = ([pair[at] for pair in equal] for at in (place, 1 - place))
@@ -135,12 +134,12 @@ class FreeSql:
         return [f"{side[0]}{number}" for number in range(len(_key(side, self._recipe)))]
 
     def _on(self, side: SideName) -> str:
-        """A record by its key, of which a part may be null."""
+        """Join of a record by its key, parts of which may be null."""
         keys = [key for key in self._returned if key.side == side]
         same = "=" if len(keys) == 1 else "IS NOT DISTINCT FROM"
         equal = []
         for number, key in enumerate(keys):
-            own = carried(key.column, f"{side[0]}.p{number}", self._engine.words)
+            own = carried(key.column, f"{side[0]}.p{number}", self._engine.dialect)
             pair = [
                 f"CAST({sql} AS {key.type})" if key.type else sql for sql in (f"q.{key.name}", own)
             ]
@@ -151,7 +150,7 @@ class FreeSql:
         return f"({' OR '.join(f'q.{name} IS NOT NULL' for name in self._names(side))})"
 
     def _keys(self, side: SideName) -> Iterator[_ReturnedKey]:
-        """The key of a side among what the SQL returns, of the type that its column has."""
+        """A side's key in the result of the SQL, cast to the type of its column."""
         other = _key("right" if side == "left" else "left", self._recipe)
         names = [name for name, _, _ in self._compiled.columns]
         for number, key in enumerate(_key(side, self._recipe)):
@@ -188,7 +187,7 @@ class FreeSql:
                 key=shown,
             )
         return BadValue(
-            f"{returns} {times} records have: it does not say which of them it means.",
+            f"{returns} {times} records have: the match is ambiguous.",
             hint="Name columns as primary_key that tell the records apart, or leave duplicates out"
             " in the source's query.",
             side=side,
@@ -198,9 +197,9 @@ class FreeSql:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FreeReasons:
-    """`returned` selects the records that the SQL returned, `nameless` is true of a record
-    without a key; `mine` and `theirs` are the expressions that the SQL holds equal, over the two
-    relations, as far as it can be seen."""
+    """`returned` selects the records that the SQL returned, `nameless` is true of a record without
+    a key; `mine` and `theirs` are the expressions that the SQL joins by equality, over the two
+    relations, as far as they can be derived."""
 
     returned: str
     nameless: str
@@ -210,8 +209,8 @@ class FreeReasons:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ReturnedKey:
-    """A part of a key that the SQL returns: what it is called in the answer and in the SQL, the
-    column that it is of, and the type that both are compared as."""
+    """A part of a key that the SQL returns: its names in the result and in the SQL, its source
+    column, and the type in which both are compared."""
 
     side: SideName
     name: str

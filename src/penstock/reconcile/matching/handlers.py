@@ -1,7 +1,8 @@
-"""The match job: files in, evidence out, the manifest last.
+"""Handlers of the `match` and `run_clean` jobs: read the files of both sides, match them, store the
+evidence, and write the manifest last.
 
-Evidence files are named by their bytes, so whichever attempt writes them writes the same objects; a
-manifest that is there already with the same digest is ours.
+Evidence files are named by their digest, so every attempt writes the same objects; an existing
+manifest with the same digest is accepted.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from urllib.parse import unquote, urlsplit
 import orjson
 
 from penstock.engines.contract import EngineLimits
-from penstock.engines.spill_room import writing
+from penstock.engines.spill import writing
 from penstock.jobs.handler import Answer, Result
 from penstock.kit.errors import Conflict
 from penstock.kit.scratch import Scratch
@@ -28,8 +29,8 @@ from penstock.reconcile.matching.matcher import MatchLimits
 from penstock.reconcile.recipes import validation
 from penstock.reconcile.runs.aging import OPEN
 from penstock.reconcile.runs.payloads import MatchPayload, evidence_prefix, staging_prefix
-from penstock.reconcile.staging.filter_sql import kept
-from penstock.reconcile.staging.native_files import Taken, take
+from penstock.reconcile.staging.filter_sql import apply_filters
+from penstock.reconcile.staging.native_files import SideFiles, take
 from penstock.reconcile.staging.query import bound
 from penstock.sources.credentials import SourceCredentials
 from penstock.storage.errors import ObjectDamaged, ObjectExists, ObjectMissing
@@ -52,53 +53,56 @@ _CHUNK = 1024 * 1024
 _STAGED = "Run the recipe again."
 _UPLOAD = "Upload the file again, and run the recipe with that upload."
 _OPEN_ITEMS = (
-    "These are the open items of the run before. Restore them from a backup of the storage, or save"
-    " the recipe under another recipe_id: its items begin anew."
+    "These are the open items of the previous run. Restore them from a backup of the storage, or"
+    " save the recipe under another recipe_id: its open items start over."
 )
 
 
 class Matcher:
-    """The handler of `match`."""
+    """Handler of `match`."""
 
     def __init__(
         self,
-        planes: Callable[[], ReconcileControlPlane],
-        depot: ObjectStoreProvider,
+        connect: Callable[[], ReconcileControlPlane],
+        object_store: ObjectStoreProvider,
         *,
         limits: EngineLimits | None = None,
         match_limits: MatchLimits | None = None,
     ) -> None:
-        self._planes = planes
-        self._depot = depot
+        self._connect = connect
+        self._object_store = object_store
         self._limits = limits or EngineLimits()
         self._match_limits = match_limits or MatchLimits()
 
     async def __call__(self, job: Job, ctx: JobContext) -> Answer:
-        order = MatchPayload.read(job.payload)
-        recipe = validation.read(order.recipe)
-        store = self._depot.open()
-        folder = Scratch.create(f"run-{order.run_id}")
+        payload = MatchPayload.read(job.payload)
+        recipe = validation.read(payload.recipe)
+        store = self._object_store.open()
+        folder = Scratch.create(f"run-{payload.run_id}")
         scratch = folder.path
         try:
-            _tell(ctx, "reading")
+            _report(ctx, "reading")
             taken = {
-                side: await self._taken(store, order, recipe, side, scratch, ctx) for side in SIDES
+                side: await self._side_files(store, payload, recipe, side, scratch, ctx)
+                for side in SIDES
             }
-            files = {side: each.files for side, each in taken.items()}
+            files = {side: side_input.files for side, side_input in taken.items()}
             execution = self._execution(ctx, recipe, files, scratch)
             if recipe.recipe_id is not None:
-                execution.run_id = order.run_id
-                items = [(key, _digest_in(key)) for key in order.before]
+                execution.run_id = payload.run_id
+                items = [(key, _digest_in(key)) for key in payload.before]
                 execution.before = [
                     await _local(store, key, sha256, scratch, _OPEN_ITEMS) for key, sha256 in items
                 ]
-                execution.decided = Decided(**order.decided)
+                execution.decided = Decided(**payload.decided)
             executed = await self._run(ctx, execution)
-            for each in taken.values():
-                await asyncio.to_thread(each.check)
-            _tell(ctx, "storing")
-            inputs: dict[str, Any] = {side: each.told for side, each in taken.items()}
-            return Result(await _publish(store, order, recipe, executed, inputs))
+            for side_input in taken.values():
+                await asyncio.to_thread(side_input.check)
+            _report(ctx, "storing")
+            inputs: dict[str, Any] = {
+                side: side_input.manifest_entry for side, side_input in taken.items()
+            }
+            return Result(await _publish(store, payload, recipe, executed, inputs))
         finally:
             await asyncio.to_thread(folder.remove)
 
@@ -112,12 +116,12 @@ class Matcher:
             limits=self._limits,
             match_limits=self._match_limits,
             watch=ctx.check,
-            told=lambda stage: _tell(ctx, stage),
+            report_stage=lambda stage: _report(ctx, stage),
         )
 
     async def _run(self, ctx: JobContext, execution: Execution) -> Executed:
         engines: list[Engine] = []
-        execution.began = engines.append
+        execution.on_engine = engines.append
         try:
             return await ctx.in_thread(execution.run)
         except asyncio.CancelledError:
@@ -125,45 +129,59 @@ class Matcher:
                 engine.cancel()
             raise
 
-    async def _taken(
+    async def _side_files(
         self,
         store: Store,
-        order: MatchPayload,
+        payload: MatchPayload,
         recipe: Recipe,
         side: SideName,
         scratch: Path,
         ctx: JobContext,
-    ) -> Taken:
-        """One side's files, with the filters of the recipe applied; a source that was staged has
-        applied them."""
-        given = order.inputs[side]
-        wanted = bound(recipe, getattr(recipe.sources, side), order.parameters)
-        if given.get("native"):
-            found = await self._native(given, wanted, side, scratch, ctx)
+    ) -> SideFiles:
+        """One side's files, with the filters of the recipe applied; staged sources are already
+        filtered."""
+        source = payload.inputs[side]
+        bound_side = bound(recipe, getattr(recipe.sources, side), payload.parameters)
+        if source.get("native"):
+            taken = await self._native(source, bound_side, side, scratch, ctx)
         else:
-            files = [(file["key"], file["sha256"]) for file in given["files"]]
-            hint = _UPLOAD if "upload" in given else _STAGED
+            files = [(file["key"], file["sha256"]) for file in source["files"]]
+            hint = _UPLOAD if "upload" in source else _STAGED
             paths = [await _local(store, key, sha256, scratch, hint) for key, sha256 in files]
-            found = Taken(files=paths, told=_input(given), filtered="data_source_id" in given)
-        if found.filtered or not wanted.filters:
-            return found
-        left_over = await asyncio.to_thread(kept, found.files, wanted, scratch / f"filtered-{side}")
-        return replace(found, files=[left_over])
+            taken = SideFiles(
+                files=paths, manifest_entry=_input(source), filtered="data_source_id" in source
+            )
+        if taken.filtered or not bound_side.filters:
+            return taken
+        left_over = await asyncio.to_thread(
+            apply_filters, taken.files, bound_side, scratch / f"filtered-{side}"
+        )
+        return replace(taken, files=[left_over])
 
     async def _native(
-        self, given: Mapping[str, Any], wanted: Side, side: SideName, scratch: Path, ctx: JobContext
-    ) -> Taken:
-        async with self._planes() as plane:
-            opening = SourceCredentials.read(await plane.source(ctx.fence, side))
-        async with opening.opened() as source:
-            found = await take(source, wanted, scratch / f"native-{side}.parquet")
-        return replace(found, told={"data_source_id": given["data_source_id"], **found.told})
+        self,
+        source_input: Mapping[str, Any],
+        bound_side: Side,
+        side: SideName,
+        scratch: Path,
+        ctx: JobContext,
+    ) -> SideFiles:
+        async with self._connect() as control_plane:
+            credentials = SourceCredentials.read(await control_plane.source(ctx.fence, side))
+        async with credentials.opened() as source:
+            taken = await take(source, bound_side, scratch / f"native-{side}.parquet")
+        return replace(
+            taken,
+            manifest_entry={
+                "data_source_id": source_input["data_source_id"],
+                **taken.manifest_entry,
+            },
+        )
 
 
 async def _local(store: Store, key: str, sha256: str, scratch: Path, hint: str) -> Path:
-    """Where a file can be read: in place when the storage is a folder, else a copy. What is
-    there must be what was written: `sha256` is its digest, or the beginning of it; `hint` says
-    what to do where it is not."""
+    """A local path of a stored file: in place if the storage is a folder, else a copy. Its digest
+    must begin with `sha256`; `hint` says what to do if it does not."""
     parts = urlsplit(store.url)
     try:
         if parts.scheme == "file":
@@ -171,15 +189,17 @@ async def _local(store: Store, key: str, sha256: str, scratch: Path, hint: str) 
             digest = await asyncio.to_thread(_digest, path)
         else:
             path = scratch / key.replace("/", "__")
-            digest = await _copied(store, key, path)
+            digest = await _copy(store, key, path)
     except (FileNotFoundError, ObjectMissing):
-        raise ObjectMissing(f"{key} is not in the storage any more.", hint=hint, key=key) from None
+        raise ObjectMissing(
+            f"{key} is missing from the object store.", hint=hint, key=key
+        ) from None
     if not digest.startswith(sha256):
         raise ObjectDamaged(f"{key} is not what was written.", hint=hint, key=key)
     return path
 
 
-async def _copied(store: Store, key: str, target: Path) -> str:
+async def _copy(store: Store, key: str, target: Path) -> str:
     digest = hashlib.sha256()
     with writing(target.parent), target.open("wb") as file:
         async for data in store.stream(key):
@@ -194,22 +214,26 @@ def _digest(path: Path) -> str:
 
 
 def _digest_in(key: str) -> str:
-    """The beginning of the digest that an evidence file has in its name."""
+    """The digest prefix in the name of an evidence file."""
     return key.removesuffix(".parquet").rsplit("-", 1)[-1]
 
 
 async def _publish(
-    store: Store, order: MatchPayload, recipe: Recipe, executed: Executed, inputs: Mapping[str, Any]
+    store: Store,
+    payload: MatchPayload,
+    recipe: Recipe,
+    executed: Executed,
+    inputs: Mapping[str, Any],
 ) -> dict[str, Any]:
-    prefix = evidence_prefix(order.run_id)
+    prefix = evidence_prefix(payload.run_id)
     for file in [*executed.evidence.files, *executed.aged]:
         await asyncio.to_thread(_store_file, store, prefix + file.name, file)
     document = manifests.manifest(
         executed,
         recipe,
-        version=order.recipe_version,
+        version=payload.recipe_version,
         inputs=inputs,
-        run={"run_id": order.run_id, "parameters": dict(order.parameters)},
+        run={"run_id": payload.run_id, "parameters": dict(payload.parameters)},
     )
     document, sha256 = await _write_last(store, prefix + manifests.NAME, document)
     return {
@@ -239,7 +263,7 @@ async def _write_last(
     key: str,
     document: dict[str, Any],
 ) -> tuple[dict[str, Any], str]:
-    """The manifest that is there in the end, and the digest of its bytes."""
+    """Write the manifest; returns the stored one, and the digest of its bytes."""
     data = manifests.dump(document)
     try:
         await store.create(key, data)
@@ -248,21 +272,23 @@ async def _write_last(
         there: dict[str, Any] = orjson.loads(data)
         if there["evidence_sha256"] != document["evidence_sha256"]:
             raise Conflict(
-                "Another attempt of this run wrote other evidence.", hint="Run it again."
+                "Another attempt of this run wrote different evidence.", hint="Retry the run."
             ) from None
         document = there
     return document, manifests.digest(data)
 
 
-def _input(given: Mapping[str, Any]) -> dict[str, Any]:
-    """What the manifest says of a side: its rows and digests, not where they lay for a while."""
-    kept = {name: given[name] for name in ("upload", "data_source_id", "rows") if name in given}
-    kept |= {
+def _input(source: Mapping[str, Any]) -> dict[str, Any]:
+    """A side's entry in the manifest: its rows and digests, without temporary storage keys."""
+    described = {
+        name: source[name] for name in ("upload", "data_source_id", "rows") if name in source
+    }
+    described |= {
         name: value
-        for name, value in given.get("document", {}).items()
+        for name, value in source.get("document", {}).items()
         if name in ("table", "query")
     }
-    return kept | {"sha256": [file["sha256"] for file in given["files"]]}
+    return described | {"sha256": [file["sha256"] for file in source["files"]]}
 
 
 def _threshold(recipe: Recipe, executed: Executed) -> dict[str, Any] | None:
@@ -273,18 +299,18 @@ def _threshold(recipe: Recipe, executed: Executed) -> dict[str, Any] | None:
     return None
 
 
-def _tell(ctx: JobContext, stage: str) -> None:
+def _report(ctx: JobContext, stage: str) -> None:
     ctx.progress(percent=_STEPS.get(stage, 0.0), stage=stage)
 
 
 class RunCleaner:
-    """The handler of `run_clean`: what was staged goes when the run is over."""
+    """Handler of `run_clean`: deletes the staged files of a finished run."""
 
-    def __init__(self, depot: ObjectStoreProvider) -> None:
-        self._depot = depot
+    def __init__(self, object_store: ObjectStoreProvider) -> None:
+        self._object_store = object_store
 
     async def __call__(self, job: Job, ctx: JobContext) -> Answer:
-        store = self._depot.open()
+        store = self._object_store.open()
         keys = [info.key async for info in store.list(staging_prefix(job.payload["run_id"]))]
         if keys:
             await store.delete(keys)

@@ -1,9 +1,10 @@
-"""Primary keys as text: one form for evidence, open items and decisions, the same on every engine.
+"""Primary keys as text: one format for evidence, open items and decisions, the same on every
+engine.
 
-A part of a key is written as the guide says of its type ("What values mean"). In the key of an
-open item three characters of a part are escaped: U+001F, which separates the parts, U+2400, which
-stands for a missing part, and U+241B, the escape itself. Two keys never look alike, and a part
-reads back as the value that it was written from.
+A part of a key is formatted by its type (guide, "What values mean"). In the key of an open item
+three characters of a part are escaped: U+001F, which separates the parts, U+2400, which stands for
+a missing part, and U+241B, the escape itself. Two different keys never have the same text, and each
+part can be parsed back to its value.
 """
 
 from __future__ import annotations
@@ -36,11 +37,11 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,40}")
 
 
 class UnreadableKey(ValueError):
-    """A text that no key of the type can be."""
+    """The text is no key of the type."""
 
 
 def key_sql(texts: Iterable[str]) -> str:
-    """The texts of a key's parts as one."""
+    """The texts of a key's parts joined to one."""
     return f" || '{SEPARATOR}' || ".join(f"COALESCE({_escaped(text)}, '{NULL}')" for text in texts)
 
 
@@ -51,8 +52,8 @@ def _escaped(text: str) -> str:
 
 
 def column(parts: Sequence[str], kind: pa.DataType) -> pa.Array:
-    """Parts of keys as values of their column's type, floats as their shortest texts: engines
-    differ in whether zeros of both signs, and several NaN, are equal."""
+    """Parts of keys as values of their column's type, floats as their shortest text: engines differ
+    in whether zeros of both signs, and NaN values, are equal."""
     values = [_value(_unescaped(part), kind) for part in parts]
     if pa.types.is_floating(kind):
         return shortest(pa.array(values, pa.float64()).cast(kind).cast(pa.float64()))
@@ -63,7 +64,7 @@ def column(parts: Sequence[str], kind: pa.DataType) -> pa.Array:
 
 
 def check(part: str, kind: pa.DataType) -> None:
-    """Raises UnreadableKey where a part is no value of the type."""
+    """Raise UnreadableKey if a part is no value of its type."""
     column([part], kind)
 
 
@@ -116,7 +117,7 @@ def _boolean(text: str, _kind: pa.DataType) -> bool:
 
 
 def _bytes(text: str, _kind: pa.DataType) -> bytes:
-    """From hexadecimals, with the hyphens of a UUID or without."""
+    """From hexadecimal, with or without the hyphens of a UUID."""
     return bytes.fromhex(text.replace("-", ""))
 
 
@@ -146,7 +147,8 @@ def _time(text: str, kind: pa.DataType) -> int:
 
 
 def _moment(text: str, kind: pa.DataType) -> int:
-    """A moment in ticks of its type. One of a type with a zone has an offset, and no other has."""
+    """A timestamp in ticks of its type. A type with a zone requires an offset; any other forbids
+    it."""
     parts = _MOMENT.fullmatch(text)
     if parts is None or (parts[8] is None) != (kind.tz is None):
         raise ValueError(text)
@@ -159,7 +161,7 @@ def _moment(text: str, kind: pa.DataType) -> int:
 
 
 def _ahead(offset: str | None) -> int:
-    """The seconds of an offset from UTC."""
+    """A UTC offset in seconds."""
     if offset is None or offset == "Z":
         return 0
     digits = offset[1:].replace(":", "").ljust(4, "0")

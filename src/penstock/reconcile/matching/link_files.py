@@ -1,5 +1,5 @@
-"""Links that are made outside the engine, on their way back into it; and who gets which parts of
-a sum."""
+"""Links computed outside the engine and loaded back into it, and the choice of parts for 1:N and
+M:1 rules."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from penstock.engines.spill_room import writing
+from penstock.engines.spill import writing
 from penstock.reconcile.matching.amounts import EXACT, FULL, is_within, unscaled
 
 if TYPE_CHECKING:
@@ -42,8 +42,8 @@ class Link(NamedTuple):
 
 
 class Missed(NamedTuple):
-    """A single record whose parts do not make up its amount: right minus left, and how many parts
-    were summed."""
+    """A single record whose parts do not add up to its amount: right minus left, and the number of
+    parts."""
 
     one: int
     away: Decimal
@@ -56,7 +56,7 @@ def missed_schema(scale: int) -> pa.Schema:
 
 
 class RowFile:
-    """A table that grows in the scratch folder, and is loaded when it is complete."""
+    """A table that is written to a Parquet file in the scratch folder and loaded when complete."""
 
     def __init__(self, engine: Engine, table: str, schema: pa.Schema) -> None:
         self._engine = engine
@@ -93,7 +93,7 @@ class RowFile:
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """The parts of one single record, in few bytes each: there may be millions."""
+    """The parts of one single record, in a few bytes each: there may be millions."""
 
     records: array[int] = field(default_factory=lambda: array("q"))
     scores: array[int] = field(default_factory=lambda: array("q"))
@@ -101,9 +101,9 @@ class _Parts:
 
 
 class PieceChooser:
-    """Single records that want the same parts choose one after the other: each takes all of its
-    parts that are still there, if they make up its amount. `missed` is told of those whose parts
-    do not."""
+    """Single records that compete for the same parts choose in order: each takes all of its parts
+    that are still free, if they add up to its amount. `missed` receives those whose parts do
+    not."""
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class PieceChooser:
 
     def links(self, rows: Iterable[tuple[Any, ...]]) -> Iterator[Link]:
         """`rows` are `(one, many, score, a, b, place)` in the order in which the single records
-        choose; `place` is the part's among those that several want, from 1, and null for others."""
+        choose; `place` is the position of a contested part, from 1, and null for others."""
         for one, candidates in groupby(rows, key=lambda row: row[0]):
             left, right, parts = self._summed(candidates)
             if not parts.records:
@@ -138,7 +138,7 @@ class PieceChooser:
                 yield Link(one, left_id, right_id, score, bool(parts.contested))
 
     def _summed(self, candidates: Iterable[tuple[Any, ...]]) -> tuple[int, int, _Parts]:
-        """Both sums of what is still there: the single record's amount, and its parts'."""
+        """Both sums over the parts still free: the single record's amount, and its parts'."""
         parts, single, total = _Parts(), 0, 0
         for _, many, score, a, b, place in candidates:
             if place is not None and self._taken[place]:

@@ -1,13 +1,13 @@
-"""Rules in their order on an engine: prepare both sides, link, and keep what is left for the next
-rule.
+"""Runs the rules of a recipe in order on an engine: prepare both sides, link records, and leave the
+rest to the next rule.
 
     matching = Matching(engine, recipe, left_columns, right_columns)
     matching.run()
-    matching.links        the links, a rule each
-    matching.rest         the pools of records that nobody matched
+    matching.links        the links of each rule
+    matching.rest         the pools of unmatched records
 
-The relations `left_rows` and `right_rows` must be there. `watch` is called between steps and may
-raise to stop.
+The relations `left_rows` and `right_rows` must exist. `watch` is called between steps and may raise
+to stop.
 """
 
 from __future__ import annotations
@@ -48,14 +48,15 @@ _FREE_VALUES = "Leave out in the SQL what it cannot read; …/explain shows it a
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchLimits:
-    """Candidates may be `per_row` times the rows of both sides, and `least` in any case;
-    `crossed` pairs are the most that a rule without a key may look at. A cluster of competing
-    records is settled exactly up to `exact_cluster` of them; `at_once` are the most competing
-    candidates that are read into memory.
+    """Candidates may be `per_row` times the rows of both sides, and `least` in any case; `crossed`
+    is the most pairs that a rule without a key may compare. A cluster of competing records is
+    solved exactly up to `exact_cluster` records; `at_once` is the most competing candidates read
+    into memory.
 
     For the reasons of breaks pairs of equal keys are examined, `examined_at_once` of them or as
     many as there are rows, and `examined` in all for each rule and side; breaks beyond that are
-    `not_examined`."""
+    `not_examined`.
+    """
 
     per_row: int = 20
     least: int = 1_000_000
@@ -68,9 +69,10 @@ class MatchLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Linked:
-    """What one rule did; `rows` are its links, a table or a query, and `carries` says whether
-    they carry what is asked of records. `lead` is the side whose record names a match. `number`
-    is the rule's in a match_id: its place in the recipe from 1, and 0 for decisions by hand."""
+    """The result of one rule; `rows` are its links, a table or a query, and `carries` says whether
+    they have the carried columns of records. `lead` is the side whose record identifies a match.
+    `number` is the rule's in a match_id: its position in the recipe from 1, and 0 for manual
+    decisions."""
 
     name: str
     pattern: str
@@ -82,8 +84,8 @@ class Linked:
     greedy: Greedy = field(default_factory=Greedy)
 
 
-def _nobody() -> None:
-    """Nobody watches."""
+def _never_stop() -> None:
+    """The default `watch`."""
 
 
 class Matching:
@@ -96,11 +98,11 @@ class Matching:
         *,
         decided: Decided | None = None,
         limits: MatchLimits | None = None,
-        watch: Callable[[], None] = _nobody,
+        watch: Callable[[], None] = _never_stop,
     ) -> None:
         self.engine = engine
         self.recipe = recipe
-        self.transpiler = Transpiler(engine.words, left, right, recipe.time_zone)
+        self.transpiler = Transpiler(engine.dialect, left, right, recipe.time_zone)
         self.carried = carry(recipe, self.transpiler)
         self.plans = plan_rules(recipe, self.transpiler, self.carried)
         self.differences = [
@@ -128,12 +130,12 @@ class Matching:
             self._link(plan)
 
     def check_stopped(self) -> None:
-        """Raises where whoever watches wants the run to stop."""
+        """Raises if the caller wants the run to stop."""
         self._watch()
 
     @property
     def warnings(self) -> list[Fault]:
-        """What a reader of the evidence should know of how rules were settled."""
+        """Warnings for readers of the evidence: clusters solved greedily, breaks not examined."""
         greedy = {linked.name: linked.greedy for linked in self.links if linked.greedy.clusters}
         numbers = {plan.rule.name: plan.number for plan in self.plans}
         return [
@@ -170,7 +172,7 @@ class Matching:
             self._left[side] = self.rows[side]
 
     def _decide(self) -> None:
-        """What people decided goes before any rule."""
+        """Apply manual decisions before any rule."""
         if self._decided.unmatch:
             decided.forbid(self.engine, self._keys, self._decided)
         if self._decided.match:
@@ -186,15 +188,15 @@ class Matching:
             self._take_out(decided.MANUAL, "manual")
 
     def key_columns(self, side: SideName) -> list[Column]:
-        """The columns of a side's primary key."""
+        """The primary key columns of a side."""
         columns = self.transpiler.side(side).columns
         return [columns[name] for name in getattr(self.recipe.sources, side).primary_key]
 
     def key_texts(self, side: SideName, alias: str) -> list[str]:
-        """The primary key of a prepared record as texts, which are the same on every engine."""
-        words = self.engine.words
+        """The primary key of a prepared record as text, the same on every engine."""
+        dialect = self.engine.dialect
         keys = enumerate(self.key_columns(side))
-        return [written_text(column, f"{alias}.p{number}", words) for number, column in keys]
+        return [written_text(column, f"{alias}.p{number}", dialect) for number, column in keys]
 
     @property
     def _keys(self) -> Keys:
@@ -203,16 +205,17 @@ class Matching:
         return Keys(left=left, right=right, left_texts=left_texts, right_texts=right_texts)
 
     def _check_values(self, side: SideName, check: Check) -> None:
-        """Refuse values that a rule cannot use, with the first of them and its record."""
+        """Refuse values that a rule cannot use; the error names the first of them and its
+        record."""
         source, keys = SOURCES[side], self.key_columns(side)
         # Not in a WHERE, which is pushed into the scan: statistics of Parquet files leave out NaN.
         wrong = f"CASE WHEN {check.wrong} THEN _id END"
         [(count, first)] = self.engine.rows(f"SELECT COUNT({wrong}), MIN({wrong}) FROM {source}")
         if not count:
             return
-        texts = (written_text(column, column.sql, self.engine.words) for column in keys)
-        asked = ", ".join([check.column.sql, *texts])
-        [values] = self.engine.rows(f"SELECT {asked} FROM {source} WHERE _id = {first}")
+        texts = (written_text(column, column.sql, self.engine.dialect) for column in keys)
+        expressions = ", ".join([check.column.sql, *texts])
+        [values] = self.engine.rows(f"SELECT {expressions} FROM {source} WHERE _id = {first}")
         value, *key = [None if part is None else str(part)[:_SHOWN] for part in values]
         named = [f"{column.name} {part!r}" for column, part in zip(keys, key, strict=True)]
         raise BadValue(
@@ -265,7 +268,7 @@ class Matching:
                 return self._groups(plan), Greedy()
 
     def _take_out(self, links: str, name: str) -> None:
-        """A record leaves the pool once it is matched."""
+        """Remove matched records from the pools."""
         for side in SIDES:
             if side not in self._ready:
                 self._make_pool(side, links, name)
@@ -276,14 +279,14 @@ class Matching:
         self._ready.clear()
 
     def _make_pool(self, side: SideName, links: str, name: str) -> int:
-        """The pool as it will be; how many records are linked."""
+        """Create the next pool; returns the number of linked records."""
         pool = f"rest_{side[0]}_{name}"
         rows = self.engine.table(pool, left_over(self.rest[side], links, side[0]))
         self._ready[side] = pool, rows
         return self._left[side] - rows
 
     def _one_to_one(self, plan: RulePlan) -> tuple[str, Greedy]:
-        """Where nobody is contested the candidates are the links."""
+        """If no record is contested, the candidates are the links."""
         if self._each_once(plan, self._candidates(plan)):
             return f"({plan.uncontested()})", Greedy()
         for side in ("l", "r"):
@@ -300,8 +303,8 @@ class Matching:
         return plan.links, greedy
 
     def _each_once(self, plan: RulePlan, candidates: int) -> bool:
-        """Whether as many records leave each pool as there are candidates: then nobody is
-        contested, and the pools that were made to count them stay."""
+        """Whether each pool loses as many records as there are candidates: then no record is
+        contested, and the pools made for counting are kept."""
         once = all(
             self._make_pool(side, plan.table("cand"), str(plan.number)) == candidates
             for side in SIDES
@@ -353,20 +356,22 @@ class Matching:
         name = plan.rule.name
         if not plan.keyed and self.rows["left"] * self.rows["right"] > self._limits.crossed:
             raise TooManyCandidates(
-                f"Rule {name!r} has no eq or normalized condition and would hold {self.rows['left']:,} records against"
+                f"Rule {name!r} has no eq or normalized condition and would compare "
+                f"{self.rows['left']:,} records with"
                 f" {self.rows['right']:,}.",
                 hint="Add an eq or normalized condition to it.",
                 rule=name,
             )
-        found = plan.candidates(self.rest["left"], self.rest["right"])
-        sql = f"{decided.allowed(found) if self._decided.unmatch else found} LIMIT {self.most + 1}"
+        candidates = plan.candidates(self.rest["left"], self.rest["right"])
+        allowed = decided.allowed(candidates) if self._decided.unmatch else candidates
+        sql = f"{allowed} LIMIT {self.most + 1}"
         count = self.engine.table(plan.table("cand"), sql)
         self._check_count(count, f"Rule {name!r}", rule=name)
         return count
 
     @property
     def examined(self) -> int:
-        """How many pairs of equal keys are examined for the reasons of one side by one rule."""
+        """The number of pairs examined for the reasons of one side by one rule."""
         return self._limits.examined
 
     @property
@@ -375,12 +380,12 @@ class Matching:
 
     @property
     def most(self) -> int:
-        """How many candidate pairs a rule may have."""
+        """The maximum number of candidate pairs of a rule."""
         return max(self._limits.least, self.per_row * (self.rows["left"] + self.rows["right"]))
 
     @property
     def per_row(self) -> int:
-        """What the recipe says, and what the setting says where it says nothing."""
+        """From the recipe, or from the setting if the recipe has none."""
         return self.recipe.limits.candidates_per_row or self._limits.per_row
 
     def _check_count(self, count: int, what: str, **details: str) -> None:
@@ -397,7 +402,7 @@ class Matching:
             )
 
     def _free(self, free: FreeSql) -> None:
-        """Pairs by free SQL; a record that is in more of them than the recipe declares is
+        """Pairs from free SQL; a record in more pairs than the declared pattern allows is
         ambiguous."""
         with self._explained("match_sql", _FREE_VALUES):
             count = free.ask(self.most + 1)

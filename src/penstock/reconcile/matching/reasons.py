@@ -1,17 +1,18 @@
-"""Why a record is unmatched: held against the records of the other side that have its key, matched
-or not.
+"""Why a record is unmatched: compares it with the records of the other side that have its key,
+matched or not.
 
-The nearest of them is the one that fails the fewest conditions, of the earliest rule, closest in
-amount and days. What it fails says the reason. If it fails nothing, the sum was wrong, where one
-was compared; else somebody else took it. One part alone makes no sum, nor does one that never was
-compared: that counts like one failed condition, so that a rule which compares the two records
-themselves says why. A record whose twin with the same primary key is matched is a duplicate.
+The nearest of them fails the fewest conditions, of the earliest rule, closest in amount and days.
+The condition that it fails is the reason. If it fails none, the sum was wrong, where one was
+compared; otherwise another record took it. A single part makes no sum, nor does one that never was
+compared: that counts as one failed condition, so that a rule which compares the two records
+themselves gives the reason. A record whose twin with the same primary key is matched is a
+duplicate.
 
-Where many records share a key the pairs are examined in slices, the records with the fewest
-candidates first, up to a limit; records beyond it have no reason but `not_examined`.
+Where many records share a key the pairs are examined in slices, records with the fewest candidates
+first, up to a limit; the reason of records beyond it is `not_examined`.
 
-Free SQL says nothing of what a pair fails; by the equalities that it joins the sides with a record
-has no key, no candidate, or one that the SQL rejects.
+Free SQL does not tell which condition a pair fails; by the equalities that it joins the sides with,
+a record has no key, no candidate, or one that the SQL rejects.
 """
 
 from __future__ import annotations
@@ -55,15 +56,15 @@ _MERGED = 20
 
 
 def away_scale(matching: Matching) -> int:
-    """Decimals of differences in evidence: by the types and the rules, never by values."""
+    """Decimals of differences in evidence: from the types and the rules, never from values."""
     amounts = [c.scale for plan in matching.plans for c in plan.clauses if c.category == "amount"]
     return max(LEAST_SCALE, *amounts) if amounts else LEAST_SCALE
 
 
 def explain(matching: Matching, side: SideName, repeated: str | None) -> str:
-    """The table of a side's breaks: `(_id, reason, n, away, days, q0…)` and what is totalled, where
-    `q0…` is the key of the nearest record of the other side and `n` the rule that says so.
-    `repeated` is the table of keys that are there more than once."""
+    """The table of a side's breaks: `(_id, reason, n, away, days, q0…)` and the totalled columns,
+    where `q0…` is the key of the nearest record of the other side and `n` the rule that decided.
+    `repeated` is the table of duplicate keys."""
     if matching.free is not None:
         return _explain_free(matching, side, repeated, matching.free.reasons(side))
     keyed = [plan for plan in matching.plans if plan.keyed]
@@ -71,8 +72,8 @@ def explain(matching: Matching, side: SideName, repeated: str | None) -> str:
     without = "'no_key'" if keyed else "'other_condition'"
     twin, twins = ("FALSE", "") if repeated is None else _twin(matching, side, repeated)
     skipped = [one.skipped for one in near if one.skipped is not None]
-    told = [f"c.{name}" for name in ("n", "away", "days", *_theirs(matching, side))]
-    told += [f"x.{name}" for name in matching.carried.side(side).totals]
+    explained = [f"c.{name}" for name in ("n", "away", "days", *_theirs(matching, side))]
+    explained += [f"x.{name}" for name in matching.carried.side(side).totals]
     table = f"breaks_{side[0]}"
     reason = f"CASE WHEN {twin} THEN 'duplicate'"
     joins, on = "", "c.u = x._id"
@@ -84,7 +85,7 @@ def explain(matching: Matching, side: SideName, repeated: str | None) -> str:
     matching.engine.table(
         table,
         f"SELECT x._id, {reason} ELSE CASE c.why {_WORDS} ELSE {without} END END AS reason,"
-        f" {', '.join(told)} FROM {matching.rest[side]} AS x{joins}{twins}",
+        f" {', '.join(explained)} FROM {matching.rest[side]} AS x{joins}{twins}",
     )
     if skipped:
         count = f"SELECT COUNT(*) FROM {table} WHERE reason = 'not_examined'"
@@ -95,18 +96,20 @@ def explain(matching: Matching, side: SideName, repeated: str | None) -> str:
 
 
 def _nearest(matching: Matching, near: list[str], side: SideName) -> str:
-    """Of the nearest by every rule the one that fails least, by the earliest rule."""
+    """Over all rules, the nearest record that fails least, by the earliest rule."""
     match near:
         case []:
             it = _other(side)[0]
-            nobody = (
+            no_candidate = (
                 "CAST(NULL AS BIGINT) AS u, CAST(NULL AS BIGINT) AS n, CAST(NULL AS BIGINT) AS why"
             )
             apart = f"CAST(NULL AS {_away_type(matching)}) AS away, CAST(NULL AS BIGINT) AS days"
-            return f"(SELECT {nobody}, {apart}, {_named(matching, side)} FROM {it} WHERE 1 = 0)"
+            return (
+                f"(SELECT {no_candidate}, {apart}, {_named(matching, side)} FROM {it} WHERE 1 = 0)"
+            )
         case [only]:
             return only
-    union = " UNION ALL ".join(f"SELECT * FROM {each} AS one" for each in near)
+    union = " UNION ALL ".join(f"SELECT * FROM {relation} AS one" for relation in near)
     best = f"SELECT *, {numbered('fails, n', within='u')} AS place FROM ({union}) AS a"
     return f"(SELECT * FROM ({best}) AS b WHERE place = 1)"
 
@@ -117,7 +120,7 @@ def _explain_free(
     repeated: str | None,
     free: FreeReasons,
 ) -> str:
-    """The same for records of which free SQL returned no pair that could be kept."""
+    """The same for records for which free SQL returned no usable pair."""
     it = _other(side)
     twin, twins = ("FALSE", "") if repeated is None else _twin(matching, side, repeated)
     joins, has_candidate = "", "TRUE"
@@ -157,24 +160,25 @@ def _nothing(matching: Matching) -> list[tuple[str, str]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Near:
-    """Each break's nearest by one rule, and the tables that this takes them from. `skipped` is the
-    table of breaks that were not examined, where there are any."""
+    """Each break's nearest record by one rule, and the tables that it reads from. `skipped` is the
+    table of breaks that were not examined, if any."""
 
     sql: str
     tables: Sequence[str]
     skipped: str | None = None
 
 
-def _kept(matching: Matching, table: str, found: Near) -> Near:
-    """In a table, so that what was looked at for one rule goes before the next one looks."""
-    matching.engine.table(table, f"SELECT * FROM {found.sql} AS one")
-    for done in found.tables:
+def _materialized(matching: Matching, table: str, nearest: Near) -> Near:
+    """Written to a table, so that the pairs of one rule can be dropped before the next rule."""
+    matching.engine.table(table, f"SELECT * FROM {nearest.sql} AS one")
+    for done in nearest.tables:
         matching.engine.drop(done)
     return Near(sql=table, tables=(table,))
 
 
 def _examined(matching: Matching, plan: RulePlan, side: SideName, *, alone: bool) -> Near:
-    """Each break's nearest by one rule: of all pairs at once if they are few, else in slices."""
+    """Each break's nearest record by one rule: from all pairs at once if they are few, else in
+    slices."""
     looked, most = plan.table(f"looked_{side[0]}"), matching.examined_at_once
     pairs = _pairs(matching, plan, side, matching.rest[side])
     table = plan.table(f"near_{side[0]}")
@@ -182,7 +186,7 @@ def _examined(matching: Matching, plan: RulePlan, side: SideName, *, alone: bool
         matching.engine.drop(looked)
         return _in_slices(matching, plan, side, table)
     near = _near(matching, plan, side)
-    return near if alone else _kept(matching, table, near)
+    return near if alone else _materialized(matching, table, near)
 
 
 def _in_slices(matching: Matching, plan: RulePlan, side: SideName, table: str) -> Near:
@@ -198,7 +202,9 @@ def _in_slices(matching: Matching, plan: RulePlan, side: SideName, table: str) -
         rows = f"SELECT x.* FROM {matching.rest[side]} AS x JOIN ({ids}) AS w ON w.u = x._id"
         if engine.table(part, rows):
             engine.table(looked, _pairs(matching, plan, side, part))
-            slices += _kept(matching, f"{table}_{number}", _near(matching, plan, side)).tables
+            slices += _materialized(
+                matching, f"{table}_{number}", _near(matching, plan, side)
+            ).tables
         engine.drop(part)
         if len(slices) == _MERGED:
             slices = [_merged(matching, f"{table}_to_{number}", slices)]
@@ -207,7 +213,7 @@ def _in_slices(matching: Matching, plan: RulePlan, side: SideName, table: str) -
     engine.drop(weighed)
     if not slices:
         engine.table(looked, f"{_pairs(matching, plan, side, matching.rest[side])} LIMIT 0")
-        slices += _kept(matching, table, _near(matching, plan, side)).tables
+        slices += _materialized(matching, table, _near(matching, plan, side)).tables
     nearest = _merged(matching, f"{table}_all", slices)
     return Near(sql=nearest, tables=(nearest, skipped), skipped=skipped if count else None)
 
@@ -220,8 +226,8 @@ def _merged(matching: Matching, table: str, slices: Sequence[str]) -> str:
 
 
 def _weighed(matching: Matching, plan: RulePlan, side: SideName) -> str:
-    """Breaks that have candidates by a rule: how many, how many those before them have together,
-    and the slice that they are in. A slice has less than twice what is examined at once."""
+    """Breaks with candidates by a rule: their number, the total of those before them, and their
+    slice. A slice has less than twice the pairs that are examined at once."""
     me, it = side[0], _other(side)[0]
     keys = {clause.sides[0 if it == "l" else 1] for clause in plan.keyed}
     names = ", ".join(sorted(key.removeprefix(f"{it}.") for key in keys))
@@ -231,7 +237,7 @@ def _weighed(matching: Matching, plan: RulePlan, side: SideName) -> str:
     pairs += f" ON {_same_key(plan)}"
     frame = "ORDER BY pairs, u ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
     summed = f"SELECT u, pairs, CAST(SUM(pairs) OVER ({frame}) AS BIGINT) - pairs AS before"
-    slice_number = matching.engine.words.floor_div("before", matching.examined_at_once)
+    slice_number = matching.engine.dialect.floor_div("before", matching.examined_at_once)
     return f"SELECT *, {slice_number} AS slice FROM ({summed} FROM ({pairs}) AS p) AS s"
 
 
@@ -240,7 +246,8 @@ def _same_key(plan: RulePlan) -> str:
 
 
 def _pairs(matching: Matching, plan: RulePlan, side: SideName, pool: str) -> str:
-    """Breaks beside the records of the other side that have their keys, with what they fail."""
+    """Breaks joined with the records of the other side that have their keys, with the failed
+    conditions."""
     me, it = side[0], _other(side)[0]
     pools = {me: pool, it: _others(plan, it)}
     miss = "" if plan.sum is None else f" LEFT JOIN {plan.miss} AS w ON {_missed(plan, me)}"
@@ -251,7 +258,7 @@ def _pairs(matching: Matching, plan: RulePlan, side: SideName, pool: str) -> str
 
 
 def _near(matching: Matching, plan: RulePlan, side: SideName) -> Near:
-    """Each break's nearest of the pairs in the table `looked`."""
+    """Each break's nearest record, of the pairs in the table `looked`."""
     me = side[0]
     looked, several, first = (plan.table(f"{what}_{me}") for what in ("looked", "several", "first"))
     theirs = _theirs(matching, side)
@@ -271,7 +278,7 @@ def _near(matching: Matching, plan: RulePlan, side: SideName) -> Near:
 
 
 def _missed(plan: RulePlan, me: str) -> str:
-    """How a pair is found among the sums that were compared and do not agree."""
+    """Join of a pair with the sums that were compared and do not agree."""
     if plan.rule.pattern != "M:N":
         return f"w.one = {plan.one}._id"
     keys = [clause.sides[0 if me == "l" else 1] for clause in plan.keyed]
@@ -279,8 +286,8 @@ def _missed(plan: RulePlan, me: str) -> str:
 
 
 def _others(plan: RulePlan, it: str) -> str:
-    """All records of the other side; where groups are summed, the first with an amount stands
-    for its group."""
+    """All records of the other side; for grouped sums, the first one with an amount stands for its
+    group."""
     if plan.rule.pattern != "M:N":
         return it
     place = 0 if it == "l" else 1
@@ -313,7 +320,7 @@ def _number(reason: str) -> str:
 
 
 def _away(matching: Matching, plan: RulePlan, rest: Sequence[Clause]) -> str:
-    """How much more the right amount is than the left one; of sums, where they were compared."""
+    """Right amount minus left amount; of sums, where they were compared."""
     amount = next((clause for clause in plan.clauses if clause.category == "amount"), None)
     if plan.sum is not None:
         amount = next(clause for clause in plan.clauses if clause.sums)
@@ -345,7 +352,7 @@ def _other(side: SideName) -> SideName:
 
 
 def _theirs(matching: Matching, side: SideName) -> list[str]:
-    """What the key of the nearest is called."""
+    """Column names of the nearest record's key."""
     return [key.replace("p", "q") for key in matching.carried.side(_other(side)).keys]
 
 
@@ -359,8 +366,7 @@ def _key_names(matching: Matching, side: SideName) -> list[tuple[str, str]]:
 
 
 def _twin(matching: Matching, side: SideName, repeated: str) -> tuple[str, str]:
-    """Whether a record `x` has a twin with its primary key that is matched, and what to join to
-    know it."""
+    """Whether a record `x` has a matched twin with its primary key, and the joins needed for it."""
     me, keys = side[0], matching.carried.side(side).keys
     taken = " UNION ALL ".join(
         f"SELECT {me} AS id FROM {linked.rows} AS k" for linked in matching.links
@@ -370,7 +376,10 @@ def _twin(matching: Matching, side: SideName, repeated: str) -> tuple[str, str]:
     twins = f"twins_{me}"
     matching.engine.table(
         twins,
-        f"SELECT DISTINCT {chosen} FROM {me} AS x JOIN ({taken}) AS m ON m.id = x._id JOIN {repeated} AS d ON {on}",
+        (
+            f"SELECT DISTINCT {chosen} FROM {me} AS x JOIN ({taken}) AS m"
+            f" ON m.id = x._id JOIN {repeated} AS d ON {on}"
+        ),
     )
     return (
         "t.p0 IS NOT NULL",

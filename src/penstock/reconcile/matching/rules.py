@@ -1,10 +1,9 @@
-"""Rules become statements over the pools: candidates, who is contested, sums, groups.
+"""Compiles rules to statements over the pools: candidates, contested records, sums, groups.
 
-Every rule leaves a table of links `(g, l, r, s, ambiguous)`: the group it made, a record of each
-side, the score in ten-thousandths; those of pairs and sums also carry what is asked of their
-records later. In a 1:1 rule candidates that are each other's only one are links; the others are
-settled by `clusters`. A rule that sums also leaves a table `miss` of the sums that it compared and
-that do not agree.
+Every rule writes a table of links `(g, l, r, s, ambiguous)`: the group, a record of each side, the
+score in ten-thousandths; links of pairs and sums also have the carried columns of their records. In
+a 1:1 rule, candidates that are each other's only one are links; the others are assigned by
+`clusters`. A rule with sums also writes a table `miss` of the compared sums that do not agree.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ STEPS = (
     *("bl", "br", "b", "rivals", "whole", "missed", "groups", "zipped", "chosen"),
     *("disputed", "orderl", "orderr", "competing", "labels", "large", "exact", "taken"),
 )
-"""The tables on the way to a rule's links, beside its candidates, which nobody needs after it."""
+"""Intermediate tables of a rule, besides its candidates; not needed after it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,14 +41,14 @@ class Sum:
         return within_sql(self.within, self.size.cast(left), self.size.cast(right), self.size)
 
     def away(self, left: str, right: str) -> str:
-        """Right minus left, of sums."""
+        """Right minus left, for sums."""
         away = f"{self.size.cast(right)} - {self.size.cast(left)}"
         return f"CAST({away} AS DECIMAL({FULL}, {self.size.scale}))"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RulePlan:
-    """One rule in SQL."""
+    """The SQL of one rule."""
 
     number: int
     rule: Rule
@@ -71,7 +70,7 @@ class RulePlan:
 
     @property
     def named_ranks(self) -> str:
-        """The ranks as more columns of a statement over `l` and `r`."""
+        """The ranks as additional columns of a statement over `l` and `r`."""
         pairs = zip(self.ranks, self.rank_names, strict=True)
         return "".join(f", {rank} AS {name}" for rank, name in pairs)
 
@@ -101,20 +100,21 @@ class RulePlan:
         return f"SELECT {side} FROM {self.table('cand')} GROUP BY {side} HAVING COUNT(*) > 1"
 
     def disputed(self) -> str:
-        """The candidates that are not each other's only one."""
+        """Candidates that are not each other's only one."""
         return (
             f"SELECT c.l, c.r, c.s{self.named_ranks} FROM {self.table('cand')} AS c {self._busy()}"
-            f" JOIN l ON l._id = c.l JOIN r ON r._id = c.r WHERE bl.l IS NOT NULL OR br.r IS NOT NULL"
+            " JOIN l ON l._id = c.l JOIN r ON r._id = c.r"
+            " WHERE bl.l IS NOT NULL OR br.r IS NOT NULL"
         )
 
     def ordered(self, side: str) -> str:
-        """The records of a side that compete, with their places in the order of keys, from 1."""
+        """The contested records of a side, with their positions in key order, from 1."""
         those = f"SELECT DISTINCT {side} AS id FROM {self.table('disputed')}"
         records = f"({those}) AS d JOIN {side} ON {side}._id = d.id"
         return f"SELECT d.id, {numbered(self.order(side))} AS o FROM {records}"
 
     def competing(self) -> str:
-        """What is disputed, with the places of its records."""
+        """The disputed candidates, with the positions of their records."""
         ranks = "".join(f", d.{name}" for name in self.rank_names)
         places = "CAST(x.o AS BIGINT) AS a, CAST(y.o AS BIGINT) AS b"
         joins = [f"JOIN {self.table('orderl')} AS x ON x.id = d.l"]
@@ -123,9 +123,9 @@ class RulePlan:
         return f"SELECT {places}, d.l, d.r, d.s{ranks} FROM {disputed}"
 
     def flagged(self, taken: str) -> str:
-        """Links that were taken one after the other (`g` is their place), with whether they are
-        ambiguous: whether one of the two had another candidate, then still free, that was
-        exactly as good."""
+        """Links that were chosen one after the other (`g` is their position), with whether they are
+        ambiguous: whether one of the two records had another candidate, then still free, that
+        was exactly as good."""
         competing = self.table("competing")
         same = " AND ".join(f"o.{name} = mine.{name}" for name in ("s", *self.rank_names))
         own = f"{taken} AS t JOIN {competing} AS mine ON mine.l = t.l AND mine.r = t.r"
@@ -141,8 +141,11 @@ class RulePlan:
         )
 
     def settled(self) -> str:
-        """The candidates that are each other's only one, and those that were chosen."""
-        return f"{self._linked('c.l')} {self._busy()} WHERE bl.l IS NULL AND br.r IS NULL UNION ALL {self._chosen()}"
+        """Candidates that are each other's only one, and the chosen ones."""
+        return (
+            f"{self._linked('c.l')} {self._busy()} WHERE bl.l IS NULL AND br.r IS NULL"
+            f" UNION ALL {self._chosen()}"
+        )
 
     def uncontested(self) -> str:
         return self._linked("c.l")
@@ -155,12 +158,16 @@ class RulePlan:
 
     def _chosen(self) -> str:
         return (
-            f"SELECT h.g, h.l, h.r, h.s, h.ambiguous{self.carried.of('c')} FROM {self.table('chosen')} AS h"
+            f"SELECT h.g, h.l, h.r, h.s, h.ambiguous{self.carried.of('c')}"
+            f" FROM {self.table('chosen')} AS h"
             f" JOIN {self.table('cand')} AS c ON c.l = h.l AND c.r = h.r"
         )
 
     def _busy(self) -> str:
-        return f"LEFT JOIN {self.table('bl')} AS bl ON bl.l = c.l LEFT JOIN {self.table('br')} AS br ON br.r = c.r"
+        return (
+            f"LEFT JOIN {self.table('bl')} AS bl ON bl.l = c.l"
+            f" LEFT JOIN {self.table('br')} AS br ON br.r = c.r"
+        )
 
     # 1:N and M:1: `one` has the single record, `many` its parts
 
@@ -173,25 +180,25 @@ class RulePlan:
         return "r" if self.rule.pattern == "1:N" else "l"
 
     def rivals(self) -> str:
-        """Single records that want a part which another one wants too."""
+        """Single records that share a candidate part with another one."""
         return (
             f"SELECT DISTINCT c.{self.one} FROM {self.table('cand')} AS c"
             f" JOIN {self.table('b')} AS b ON b.{self.many} = c.{self.many}"
         )
 
     def shared_parts(self) -> str:
-        """The parts that several single records want, numbered from 1."""
+        """The parts that several single records compete for, numbered from 1."""
         part = f"q.{self.many}"
         return f"SELECT {part}, {numbered(part)} AS o FROM ({self.contested(self.many)}) AS q"
 
     def whole(self) -> str:
-        """Single records without rivals whose parts make up their amount."""
+        """Single records without rivals whose parts add up to their amount."""
         holds = self._sum.holds(*self._part_sums)
         return f"SELECT c.{self.one} FROM {self._alone()} HAVING {holds}"
 
     def missed(self, rivals: str) -> str:
-        """Single records whose parts do not, each with right minus left and how many parts were
-        summed; `rivals` is the table of those with rivals."""
+        """Single records whose parts do not, with right minus left and the number of parts;
+        `rivals` is the table of those with rivals."""
         sums = self._part_sums
         missed = f"c.{self.one} AS one, {self._sum.away(*sums)} AS away, COUNT(*) AS parts"
         return (
@@ -210,30 +217,33 @@ class RulePlan:
         return ("MAX(c.a)", "SUM(c.b)") if self.one == "l" else ("SUM(c.a)", "MAX(c.b)")
 
     def rivalry(self) -> str:
-        """The parts that rivals want, in the order in which the rivals choose."""
+        """Candidate parts of rivals, in the order in which the rivals choose."""
         return (
             f"SELECT c.{self.one}, c.{self.many}, c.s, c.a, c.b, b.o"
-            f" FROM {self.table('cand')} AS c JOIN {self.table('rivals')} AS v ON v.{self.one} = c.{self.one}"
+            f" FROM {self.table('cand')} AS c JOIN {self.table('rivals')} AS v"
+            f" ON v.{self.one} = c.{self.one}"
             f" LEFT JOIN {self.table('b')} AS b ON b.{self.many} = c.{self.many}"
-            f" JOIN l ON l._id = c.l JOIN r ON r._id = c.r ORDER BY {self.order(self.one)}, {self.order(self.many)}"
+            " JOIN l ON l._id = c.l JOIN r ON r._id = c.r"
+            f" ORDER BY {self.order(self.one)}, {self.order(self.many)}"
         )
 
     def summed(self) -> str:
         return (
-            f"{self._linked(f'c.{self.one}')} JOIN {self.table('whole')} AS w ON w.{self.one} = c.{self.one}"
+            f"{self._linked(f'c.{self.one}')} JOIN {self.table('whole')} AS w"
+            f" ON w.{self.one} = c.{self.one}"
             f" UNION ALL {self._chosen()}"
         )
 
     # groups on both sides
 
     def groups(self, left: str, right: str) -> str:
-        """Groups of equal keys whose sums agree; a group is named by its first left record."""
+        """Groups of equal keys whose sums agree; a group is identified by its first left record."""
         names = ", ".join(f"gl.k{n}" for n in range(len(self.keyed)))
         holds = self._sum.holds("gl.a", "gr.a")
         return f"SELECT gl.g, {names} FROM {self._both(left, right)} WHERE {holds}"
 
     def missed_groups(self, left: str, right: str) -> str:
-        """Keys of groups whose sums do not, each with right minus left."""
+        """Keys of groups whose sums disagree, with right minus left."""
         names = ", ".join(f"gl.k{n}" for n in range(len(self.keyed)))
         away, holds = self._sum.away("gl.a", "gr.a"), self._sum.holds("gl.a", "gr.a")
         missed = f"{names}, {away} AS away, gl.parts + gr.parts AS parts"
@@ -245,10 +255,12 @@ class RulePlan:
         return f"({one}) AS gl JOIN ({other}) AS gr ON {on}"
 
     def zipped(self, left: str, right: str) -> str:
-        """The members of both sides beside each other, each once."""
+        """The members of both sides paired by position, each once."""
         return (
-            f"SELECT COALESCE(ml.g, mr.g) AS g, ml._id AS l, mr._id AS r, CAST({FULL_SCORE} AS BIGINT) AS s,"
-            f" FALSE AS ambiguous FROM ({self._members('l', left)}) AS ml FULL JOIN ({self._members('r', right)}) AS mr"
+            "SELECT COALESCE(ml.g, mr.g) AS g, ml._id AS l, mr._id AS r,"
+            f" CAST({FULL_SCORE} AS BIGINT) AS s,"
+            f" FALSE AS ambiguous FROM ({self._members('l', left)}) AS ml"
+            f" FULL JOIN ({self._members('r', right)}) AS mr"
             " ON ml.g = mr.g AND ml.n = mr.n"
         )
 
@@ -268,7 +280,8 @@ class RulePlan:
         )
         return (
             f"SELECT g.g, {side}._id, {numbered(self.order(side), within='g.g')} AS n"
-            f" FROM {self.table('groups')} AS g JOIN {pool} AS {side} ON {on} WHERE {amount} IS NOT NULL"
+            f" FROM {self.table('groups')} AS g JOIN {pool} AS {side} ON {on}"
+            f" WHERE {amount} IS NOT NULL"
         )
 
     def order(self, side: str) -> str:
@@ -284,7 +297,7 @@ class RulePlan:
 
     @property
     def miss(self) -> str:
-        """The table of sums that were compared and do not agree."""
+        """The table of compared sums that do not agree."""
         return self.table("miss")
 
     @property
@@ -295,7 +308,7 @@ class RulePlan:
 
 
 def numbered(order: str, within: str | None = None) -> str:
-    """The place of a row in an order, from 1. Without a frame in rows DataFusion would compare
+    """Row number of a row in an order, from 1. Without a ROWS frame DataFusion would compare
     values, and refuses times and bytes."""
     part = "" if within is None else f"PARTITION BY {within} "
     frame = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"

@@ -1,5 +1,5 @@
-"""Faults of a recipe's form, out of what Pydantic says: where in the document, what, and what to
-write instead."""
+"""Turns Pydantic's validation errors into faults of a recipe: the path in the document, the
+message, and what to write instead."""
 
 from __future__ import annotations
 
@@ -66,7 +66,10 @@ _EXAMPLES: Mapping[type[Part], str] = {
     Filter: '{"column": "day", "op": "between", "value": ["2024-01-01", "2024-01-31"]}',
     Normalized: '{"left": "ref", "op": "normalized", "right": "ref", "steps": ["trim", "case"]}',
     Parameter: '{"type": "date", "default": "2024-01-31"}',
-    Recipe: '{"name": "monthly", "sources": {"left": …, "right": …}, "rules": [{"name": "exact", "conditions": […]}]}',
+    Recipe: (
+        '{"name": "monthly", "sources": {"left": …, "right": …}, "rules": '
+        '[{"name": "exact", "conditions": […]}]}'
+    ),
     Regex: r'{"regex": "^INV-([0-9]+)$", "replace": "\1"}',
     Side: '{"source": "ledger", "table": "invoices", "primary_key": ["id"]}',
     SumWithin: '{"left": "amount", "op": "sum_within", "right": "amount", "absolute": 0}',
@@ -88,8 +91,8 @@ _BOUNDS = {
 
 
 def faults(errors: Sequence[Any]) -> list[Fault]:
-    """One for each mistake: without what is only said because something within is wrong, or of
-    another choice."""
+    """One fault per mistake: without errors that only follow from an inner one, or that belong to
+    another member of a union."""
     plain = {
         error["loc"][:-1]
         for error in errors
@@ -98,18 +101,20 @@ def faults(errors: Sequence[Any]) -> list[Fault]:
     meant = [
         error for error in errors if not ("steps" in error["loc"] and _other_choice(error, plain))
     ]
-    found = [_fault(error) for error in meant]
+    faults_of_form = [_fault(error) for error in meant]
     short = {
         fault.path
-        for fault, error in zip(found, meant, strict=True)
+        for fault, error in zip(faults_of_form, meant, strict=True)
         if error["type"] == "too_short"
     }
-    within = {path for path in short if any(fault.path.startswith(f"{path}.") for fault in found)}
-    return [fault for fault in found if fault.path not in within]
+    within = {
+        path for path in short if any(fault.path.startswith(f"{path}.") for fault in faults_of_form)
+    }
+    return [fault for fault in faults_of_form if fault.path not in within]
 
 
 def _other_choice(error: Any, plain: set[tuple[str | int, ...]]) -> bool:
-    """A step is a word or a regex; what is no object was meant as a word."""
+    """A step is a word or a regex object; a value that is no object was meant as a word."""
     if error["type"] == "model_type":
         return True
     return error["type"] == "literal_error" and error["loc"][:-1] not in plain
@@ -121,40 +126,42 @@ def _fault(error: Any) -> Fault:
     part = _part(error["loc"])
     match error["type"]:
         case "extra_forbidden":
-            known = list(_part(error["loc"][:-1]).model_fields)
+            names = list(_part(error["loc"][:-1]).model_fields)
             return Fault(
                 path=path,
-                message="There is no such field.",
-                suggestion=nearest(str(place[-1]), known),
+                message="Unknown field.",
+                suggestion=nearest(str(place[-1]), names),
             )
         case "missing":
             return Fault(
-                path=path, message="It is missing.", suggestion=_such_as(part, f"Add {place[-1]}")
+                path=path,
+                message="This field is required.",
+                suggestion=_such_as(part, f"Add {place[-1]}"),
             )
         case "union_tag_invalid" | "union_tag_not_found":
             tag = str(error.get("ctx", {}).get("tag", ""))
-            known = list(_TAGS)
-            said = nearest(tag, known, f"Use one of {', '.join(known)}.")
-            return Fault(path=f"{path}.op", message="There is no such op.", suggestion=said)
+            names = list(_TAGS)
+            suggestion = nearest(tag, names, f"Use one of {', '.join(names)}.")
+            return Fault(path=f"{path}.op", message="Unknown op.", suggestion=suggestion)
     message = str(error["msg"]).removeprefix("Value error, ").rstrip(".")
     bound = _BOUNDS.get(error["type"])
-    said = bound.format(**error.get("ctx", {})) if bound else _such_as(part, "Change it")
-    return Fault(path=path, message=f"{message[:1].upper()}{message[1:]}.", suggestion=said)
+    suggestion = bound.format(**error.get("ctx", {})) if bound else _such_as(part, "Change it")
+    return Fault(path=path, message=f"{message[:1].upper()}{message[1:]}.", suggestion=suggestion)
 
 
 def _place(loc: Sequence[str | int]) -> list[str | int]:
-    """The path in the document: without the names of the choices that were tried."""
-    found: list[str | int] = []
+    """The path in the document, without the names of union members that Pydantic tried."""
+    parts: list[str | int] = []
     for number, part in enumerate(loc):
         before = loc[number - 2 : number]
         if len(before) == 2 and before[0] in ("conditions", "steps") and isinstance(before[1], int):
             continue
-        found.append(part)
-    return found
+        parts.append(part)
+    return parts
 
 
 def _part(loc: Sequence[str | int]) -> type[Part]:
-    """What the nearest enclosing part of a place is."""
+    """The model of the nearest enclosing part of a path."""
     if "parameters" in loc:
         return Parameter
     names = [str(part) for part in loc if part in _PARTS and isinstance(part, str)]

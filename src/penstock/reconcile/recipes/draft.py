@@ -1,5 +1,4 @@
-"""The parts of a recipe's document that can be read, though others cannot: so that all faults are
-told at once."""
+"""The readable parts of an invalid recipe document, so that all faults can be reported at once."""
 
 from __future__ import annotations
 
@@ -30,7 +29,7 @@ _CONDITION: TypeAdapter[Condition] = TypeAdapter(Condition)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """Lists have each part with its path; `conditions` are those of rules that are not good as a
+    """Lists pair each part with its path; `conditions` are those of rules that are invalid as a
     whole."""
 
     sides: Mapping[SideName, Side]
@@ -62,12 +61,12 @@ def whole(recipe: Recipe) -> Draft:
 
 
 def readable(document: object) -> Draft:
-    given, sources = _object(document), _object(_object(document).get("sources"))
-    rules = _list(given.get("rules"))
+    content, sources = _object(document), _object(_object(document).get("sources"))
+    rules = _list(content.get("rules"))
     good = list(_each(Rule.model_validate, "rules", rules))
     broken = [number for number in range(len(rules)) if f"rules.{number}" not in dict(good)]
     filters = {name: _list(_object(sources.get(name)).get("filters")) for name in SIDES}
-    engine, match_sql = given.get("engine"), given.get("match_sql")
+    engine, match_sql = content.get("engine"), content.get("match_sql")
     return Draft(
         sides={name: side for name in SIDES if (side := _side(sources.get(name))) is not None},
         filters={
@@ -75,23 +74,25 @@ def readable(document: object) -> Draft:
             for name in SIDES
         },
         rules=good,
-        conditions=[found for number in broken for found in _conditions(number, rules[number])],
-        compare=list(_each(Compared.model_validate, "compare", _list(given.get("compare")))),
-        output=_read(Output.model_validate, given.get("output", {})) or Output(),
-        parameters=dict(_named(_object(given.get("parameters")))),
+        conditions=[
+            condition for number in broken for condition in _conditions(number, rules[number])
+        ],
+        compare=list(_each(Compared.model_validate, "compare", _list(content.get("compare")))),
+        output=_read(Output.model_validate, content.get("output", {})) or Output(),
+        parameters=dict(_named(_object(content.get("parameters")))),
         engine=engine if isinstance(engine, str) else None,
         match_sql=match_sql if isinstance(match_sql, str) else None,
     )
 
 
-def _side(given: object) -> Side | None:
-    """Without its filters, which are read one by one, and without what it should not have."""
-    known = {
+def _side(raw: object) -> Side | None:
+    """Without its filters, which are parsed one by one, and without unknown fields."""
+    fields = {
         name: value
-        for name, value in _object(given).items()
+        for name, value in _object(raw).items()
         if name in Side.model_fields and name != "filters"
     }
-    return _read(Side.model_validate, known)
+    return _read(Side.model_validate, fields)
 
 
 def _conditions(number: int, rule: object) -> Iterator[tuple[str, Condition]]:
@@ -102,18 +103,18 @@ def _conditions(number: int, rule: object) -> Iterator[tuple[str, Condition]]:
     )
 
 
-def _named(given: Mapping[str, Any]) -> Iterator[tuple[str, Parameter]]:
-    for name, value in given.items():
-        if (found := _read(Parameter.model_validate, value)) is not None:
-            yield name, found
+def _named(raw: Mapping[str, Any]) -> Iterator[tuple[str, Parameter]]:
+    for name, value in raw.items():
+        if (parameter := _read(Parameter.model_validate, value)) is not None:
+            yield name, parameter
 
 
 def _each(
-    read: Callable[[object], T], path: str, given: Sequence[object]
+    read: Callable[[object], T], path: str, values: Sequence[object]
 ) -> Iterator[tuple[str, T]]:
-    for number, value in enumerate(given):
-        if (found := _read(read, value)) is not None:
-            yield f"{path}.{number}", found
+    for number, value in enumerate(values):
+        if (parsed := _read(read, value)) is not None:
+            yield f"{path}.{number}", parsed
 
 
 def _read(read: Callable[[object], T], value: object) -> T | None:

@@ -1,4 +1,4 @@
-"""What is wrong with a recipe: where, what, and what to do."""
+"""A fault of a recipe: the path, the message and a suggestion."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SHOWN = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """`severity` is error or warning; a warning lets the recipe run."""
+    """`severity` is error or warning; a recipe with warnings can run."""
 
     path: str
     message: str
@@ -22,12 +22,12 @@ class Fault:
     severity: str = "error"
 
 
-def nearest(name: str, known: Collection[str], otherwise: str = "") -> str:
-    """A suggestion for a name that is not known."""
-    folded = {word.lower(): word for word in known}
+def nearest(name: str, names: Collection[str], otherwise: str = "") -> str:
+    """A suggestion for an unknown name: the closest known one."""
+    folded = {word.lower(): word for word in names}
     close = get_close_matches(name.lower(), folded, n=1, cutoff=0.6)
     if close:
         return f"Did you mean {folded[close[0]]}?"
     return otherwise or (
-        f"There are: {', '.join(sorted(known)[:_SHOWN])}." if known else "Leave it out."
+        f"There are: {', '.join(sorted(names)[:_SHOWN])}." if names else "Leave it out."
     )

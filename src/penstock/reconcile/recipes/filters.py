@@ -1,4 +1,4 @@
-"""What narrows a side: filters on its columns, and typed parameters that a run gives them."""
+"""Filters on the columns of a side, and typed parameters whose values a run provides."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Part(BaseModel):
 
 
 class Filter(Part):
-    """`value` may be `{"parameter": "name"}`, which the run gives."""
+    """`value` may be `{"parameter": "name"}`; the run provides the value."""
 
     column: ColumnName
     op: FilterOp
@@ -83,7 +83,7 @@ class Parameter(Part):
 
 
 def is_date(text: str) -> bool:
-    """A day of the calendar, written 2024-01-31."""
+    """Whether a text is a calendar date such as 2024-01-31."""
     try:
         return _DATE.fullmatch(text) is not None and date.fromisoformat(text) is not None
     except ValueError:
@@ -91,7 +91,7 @@ def is_date(text: str) -> bool:
 
 
 def is_finite(value: float) -> bool:
-    """A number that SQL can write out."""
+    """Whether a number can be written as a SQL literal."""
     return abs(value) < _TOO_LARGE if isinstance(value, int) else math.isfinite(value)
 
 

@@ -1,4 +1,4 @@
-"""A recipe: which records of two sources belong together, as a document that people write and keep."""
+"""The recipe: a document that says which records of two sources belong together."""
 
 from __future__ import annotations
 
@@ -41,8 +41,7 @@ Days = Annotated[int, Field(ge=0, le=36_500)]
 
 
 class Side(Part):
-    """Where one side's records come from: a registered source's table or query, or an uploaded
-    file."""
+    """One side's records: a registered source's table or query, or an uploaded file."""
 
     source: Annotated[str, Field(min_length=1, max_length=200)] | None = None
     table: Annotated[str, Field(min_length=1, max_length=500)] | None = None
@@ -82,8 +81,8 @@ class Compare(Part):
 
 
 class Within(Part):
-    """How far two amounts may be apart: `absolute` or `percent` of the left one (either is enough),
-    or `minus` and `plus`, between which right - left must be. All bounds are inclusive."""
+    """Tolerance between two amounts: `absolute` or `percent` of the left one (either is enough), or
+    `minus` and `plus`, the bounds of right - left. All bounds are inclusive."""
 
     absolute: Amount | None = None
     percent: Percent | None = None
@@ -111,7 +110,7 @@ class SumWithin(Within):
 
 
 class DateWindow(Part):
-    """Right is at most `before` days before left and `after` days after it; `days` is both."""
+    """Right is at most `before` days before left and `after` days after it; `days` sets both."""
 
     op: Literal["date_window"]
     left: ColumnName
@@ -152,7 +151,7 @@ Step = Literal["trim", "case", "punctuation", "spaces", "digits", "month", "year
 
 
 class Normalized(Part):
-    """Equal after the same steps on both sides, in their order."""
+    """Equal after the same steps on both sides, applied in order."""
 
     op: Literal["normalized"]
     left: ColumnName
@@ -200,8 +199,8 @@ class Chosen(Part):
 
 
 class Output(Part):
-    """`columns` go into matched beside the keys (`wide`: all of them); `amount` is totalled, by
-    `currency` if named."""
+    """`columns` are added to matched beside the keys (`wide`: all of them); `amount` is totalled,
+    by `currency` if given."""
 
     columns: Chosen = Chosen()
     wide: bool = False
@@ -210,22 +209,23 @@ class Output(Part):
 
 
 class Thresholds(Part):
-    """What a run may leave unmatched, on either side, without failing."""
+    """The most that may stay unmatched, on either side, before the run fails."""
 
     max_unmatched_pct: Annotated[Decimal, Field(ge=0, le=100)] | None = None
     max_unmatched_amount: Annotated[Decimal, Field(ge=0)] | None = None
 
 
 class Staging(Part):
-    """How a source that is staged is cut: above so many rows, into so many chunks at most."""
+    """How a staged source is split: the number of rows above which it is split, and the most
+    chunks."""
 
     chunk_threshold_rows: Annotated[int, Field(ge=1, le=10**12)] = 1_000_000
     max_parallel_chunks: Annotated[int, Field(ge=1, le=100)] = 10
 
 
 class MatchingLimits(Part):
-    """How far candidate pairs may outnumber the records of both sides before a rule is stopped;
-    without a number what the server's setting says."""
+    """The most candidate pairs per record of both sides before a rule is stopped; without a number
+    the server's setting applies."""
 
     candidates_per_row: Annotated[int, Field(ge=1, le=MAX_PER_ROW)] | None = None
 
@@ -264,12 +264,13 @@ class Recipe(Part):
         return self
 
     def document(self) -> dict[str, Any]:
-        """What is kept and shown: what was left out stays out."""
+        """The stored and displayed form: omitted fields stay omitted."""
         return self.model_dump(mode="json", exclude_unset=True)
 
     @property
     def digest(self) -> str:
-        """The same for two recipes that mean the same, whatever they left out or in which order."""
+        """Equal for two recipes with the same meaning, whatever defaults they omit and in whatever
+        order."""
         means_nothing = {"recipe_id", "name", "description", "staging", "limits"}
         meant = self.model_dump(mode="json", exclude=means_nothing)
         for field, usual in (("match_pattern", None), ("time_zone", UTC)):

@@ -12,7 +12,7 @@ for one engine would refuse it or read it in another way:
     sequence     {atom [quantifier]}
     atom         character | "." | "^" | "$" | escape | class | "(" ["?:"] alternatives ")"
     quantifier   ("*" | "+" | "?" | "{n}" | "{n,}" | "{n,m}") ["?"]
-    escape       \\d \\D \\s \\S \\w \\W \\b \\t \\n \\r \\f \\xHH \\x{H…} or a backslash before a sign
+    escape       \\d \\D \\s \\S \\w \\W \\b \\t \\n \\r \\f \\xHH \\x{H…} or \\ before a sign
     class        "[" ["^"] {character | escape | character "-" character} "]"
 """
 
@@ -94,17 +94,17 @@ class _Parser:
         return _Piece(size=self._bounded(size), empty=empty)
 
     def _quantified(self) -> _Piece:
-        began = self.at
+        start = self.at
         piece = self._atom()
         ended = self.at
         least, most = self._quantifier()
         if self.at == ended:
             return piece
         if piece.edge or piece.empty:
-            what = self.pattern[began : self.at]
+            what = self.pattern[start : self.at]
             raise self._refused(what, "repeats what may match nothing; repeat something else")
         if self.pattern[self.at : self.at + 1] in ("*", "+", "?", "{"):
-            raise self._refused(self.pattern[began : self.at + 1], "has two quantifiers; use one")
+            raise self._refused(self.pattern[start : self.at + 1], "has two quantifiers; use one")
         return _Piece(size=self._bounded(piece.size * max(least, most, 1)), empty=least == 0)
 
     def _quantifier(self) -> tuple[int, int]:
@@ -198,7 +198,7 @@ class _Parser:
         raise self._refused(rf"\{sign}", r"is not for every engine; a character is also \x{e9}")
 
     def _class(self) -> _Piece:
-        began = self.at - 1
+        start = self.at - 1
         self._take("^")
         items, size = 0, 0
         while not self._take("]"):
@@ -207,7 +207,7 @@ class _Parser:
             self._item(first=items == 0)
             items, size = items + 1, size + 1
         if not items:
-            raise self._refused(self.pattern[began : self.at], r"a class of nothing; write \]")
+            raise self._refused(self.pattern[start : self.at], r"a class of nothing; write \]")
         return _Piece(size=size)
 
     def _item(self, *, first: bool) -> None:

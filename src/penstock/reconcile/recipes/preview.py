@@ -1,7 +1,7 @@
-"""A recipe on a few real rows: what it would match and leave open, without a run.
+"""Runs a recipe on the first rows of both sides, without a run.
 
-A record whose partner is not among the rows is a break here and none in a run: a preview is for
-seeing what rules do.
+A record whose partner is not among the rows is a break here but not in a run: a preview shows what
+the rules do.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ LIMITS = EngineLimits(memory_bytes=512 * 1024**2, threads=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
-    """`tables` has the first rows of each table of evidence."""
+    """`tables` has the first rows of each evidence table."""
 
     totals: Mapping[str, Any]
     rules: list[dict[str, Any]]
@@ -84,7 +84,7 @@ def _executed(
             scratch=folder / "scratch",
             limits=LIMITS,
             decided=decided,
-            began=engines.append,
+            on_engine=engines.append,
         ).run()
         return Preview(
             totals={side: asdict(totals) for side, totals in done.evidence.sides.items()},

@@ -1,4 +1,4 @@
-"""Recipes in PostgreSQL: versions that never change."""
+"""Recipes in PostgreSQL, with immutable versions."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Recipes:
         async with self._db.transaction() as tx:
             if await tx.value(SQL.recipe_add, recipe_id=recipe_id, owner_username=owner) is None:
                 raise Conflict(
-                    f"There is a recipe {recipe_id} already.", hint="PUT makes a new version of it."
+                    f"Recipe {recipe_id} already exists.", hint="PUT adds a new version."
                 )
             await self._write(tx, recipe_id, 1, recipe, owner)
             await self._jobs.audit(
@@ -64,7 +64,7 @@ class Recipes:
     async def change(
         self, recipe_id: str, recipe: Recipe, *, actor: str, expected: int | None = None
     ) -> Kept:
-        """A new version; the same document again makes none."""
+        """Add a version; an identical document adds none."""
         async with self._db.transaction() as tx:
             row = await tx.row(SQL.recipe_turn, recipe_id=recipe_id)
             if row is None:
@@ -96,7 +96,7 @@ class Recipes:
                 if version is None
                 else NotFound(f"Recipe {recipe_id} has no version {version}.")
             )
-        return _kept(row)
+        return _stored(row)
 
     async def versions(self, recipe_id: str) -> list[VersionLine]:
         await self.get(recipe_id)
@@ -106,16 +106,16 @@ class Recipes:
         ]
 
     async def page(self, *, offset: int, limit: int) -> tuple[list[Kept], int]:
-        found = await self._db.fetch(SQL.recipe_list, offset=offset, limit=limit)
-        return [_kept(row) for row in found], await self._db.value(SQL.recipe_count)
+        rows = await self._db.fetch(SQL.recipe_list, offset=offset, limit=limit)
+        return [_stored(row) for row in rows], await self._db.value(SQL.recipe_count)
 
     async def lends(self, recipe_id: str, data_source_id: int, username: str) -> bool:
-        """Whether somebody with whom it is shared may run it on this source."""
+        """Whether the recipe, shared with the user, lets them run it on this source."""
         values = {"recipe_id": recipe_id, "data_source_id": data_source_id, "username": username}
         return bool(await self._db.value(SQL.recipe_lends, **values))
 
     async def drop(self, recipe_id: str, *, actor: str) -> None:
-        """Its runs stay: each has the recipe it was made of."""
+        """Runs stay: each stores the recipe it used."""
         async with self._db.transaction() as tx:
             if not await tx.changed(SQL.recipe_drop, recipe_id=recipe_id):
                 raise _missing(recipe_id)
@@ -139,5 +139,5 @@ def _missing(recipe_id: str) -> NotFound:
     return NotFound(f"There is no recipe {recipe_id[:100]}.")
 
 
-def _kept(row: asyncpg.Record) -> Kept:
+def _stored(row: asyncpg.Record) -> Kept:
     return Kept(**(dict(row) | {"document": orjson.loads(row["document"])}))

@@ -1,8 +1,8 @@
-"""Rules that the data suggest: which columns share values, how far amounts and dates of the same
-key are apart.
+"""Suggests rules from data: columns that share values, and the differences of amounts and dates
+under the same key.
 
-Deterministic, from rows alone. With confirmed pairs the distances are those of the pairs; without,
-of records that the suggested key brings together.
+Deterministic, from the rows only. With confirmed pairs the differences are those of the pairs;
+otherwise those of records that the suggested key joins.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Rows = list[dict[str, Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suggestion:
-    """`why` says what each condition rests on."""
+    """`why` explains each condition."""
 
     rules: list[dict[str, Any]]
     why: list[str]
@@ -65,28 +65,28 @@ def suggest(
             rules=[], why=["No two columns share values: there is nothing to match by."]
         )
     key = keys[0]
-    said = (
+    reason = (
         f"are equal in {key.overlap:.0%} of the confirmed pairs"
         if agreed
         else f"share {key.overlap:.0%} of their values"
     )
-    conditions, why = [_condition(key)], [f"{key.left} and {key.right} {said}."]
+    conditions, why = [_condition(key)], [f"{key.left} and {key.right} {reason}."]
     met = list(pairs) if pairs else _met(key, *rows)
     if (money := _currency(*kinds, met)) is not None:
         conditions.append(money[0])
         why.append(money[1])
     for kind, build in ((Kind.NUMBER, _amount), (Kind.DATE, _window)):
         for a, b in _named_alike(kind, *kinds, taken=(key.left, key.right), rows=rows):
-            if (found := build(a, b, met)) is not None:
-                conditions.append(found[0])
-                why.append(found[1])
+            if (built := build(a, b, met)) is not None:
+                conditions.append(built[0])
+                why.append(built[1])
                 break
     rules = [{"name": "suggested", "pattern": "1:1", "conditions": conditions}]
     return Suggestion(rules=[*rules, *_sums(conditions)], why=why)
 
 
 def _keys(left: Any, right: Any, rows: Rows, others: Rows) -> list[_Pair]:
-    found = []
+    pairs_of_columns = []
     for a in left.values():
         for b in right.values():
             if (
@@ -94,9 +94,9 @@ def _keys(left: Any, right: Any, rows: Rows, others: Rows) -> list[_Pair]:
                 and a.kind == b.kind
                 and not (a.scale and a.kind is Kind.NUMBER)
             ):
-                found += _shared(a, b, rows, others)
+                pairs_of_columns += _shared(a, b, rows, others)
     return sorted(
-        found,
+        pairs_of_columns,
         key=lambda p: (-round(p.overlap * p.unique, 6), -_alike(p.left, p.right), p.left, p.right),
     )
 
@@ -104,8 +104,8 @@ def _keys(left: Any, right: Any, rows: Rows, others: Rows) -> list[_Pair]:
 def _agreed(
     left: Any, right: Any, pairs: Sequence[tuple[dict[str, Any], dict[str, Any]]]
 ) -> list[_Pair]:
-    """Columns that are equal in nearly all confirmed pairs, and tell the pairs apart."""
-    found = []
+    """Columns that are equal in nearly all confirmed pairs and distinguish the pairs."""
+    pairs_of_columns = []
     for a in left.values():
         for b in right.values():
             if (
@@ -118,12 +118,12 @@ def _agreed(
                     for x, y in pairs
                     if x[a.name] is not None and y[b.name] is not None
                 ]
-                found += [
+                pairs_of_columns += [
                     _agreement(a.name, b.name, both, len(pairs), normalized=n)
                     for n in (False, True)
                     if both
                 ]
-    good = [p for p in found if p.overlap >= LEAST_AGREED and p.unique >= LEAST_OVERLAP]
+    good = [p for p in pairs_of_columns if p.overlap >= LEAST_AGREED and p.unique >= LEAST_OVERLAP]
     return sorted(
         good,
         key=lambda p: (
@@ -146,7 +146,7 @@ def _agreement(
 
 
 def _shared(a: Column, b: Column, rows: Rows, others: Rows) -> list[_Pair]:
-    found = []
+    shares = []
     for normalized, read in ((False, _same), (True, _normal)):
         mine = [read(row[a.name]) for row in rows if row[a.name] is not None]
         its = [read(row[b.name]) for row in others if row[b.name] is not None]
@@ -154,12 +154,12 @@ def _shared(a: Column, b: Column, rows: Rows, others: Rows) -> list[_Pair]:
             x, y = set(mine), set(its)
             overlap = len(x & y) / min(len(x), len(y))
             unique = min(len(x) / len(mine), 1.0)
-            found.append(
+            shares.append(
                 _Pair(
                     left=a.name, right=b.name, overlap=overlap, unique=unique, normalized=normalized
                 )
             )
-    best = [p for p in found if p.overlap >= LEAST_OVERLAP and p.unique >= LEAST_OVERLAP]
+    best = [p for p in shares if p.overlap >= LEAST_OVERLAP and p.unique >= LEAST_OVERLAP]
     if len(best) == 2 and best[1].overlap <= best[0].overlap + 0.05:
         return best[:1]
     return best[-1:]
@@ -187,7 +187,7 @@ def _named_alike(
 
 
 def _is(column: Column, kind: Kind, rows: Rows) -> bool:
-    """A file has text only: what reads as amounts or days in every row is taken for it."""
+    """A column of text counts as amounts or days if every row parses as one."""
     if column.kind is Kind.TEXT:
         values = [row[column.name] for row in rows if row[column.name]]
         if kind is Kind.DATE:
@@ -203,7 +203,7 @@ def _is(column: Column, kind: Kind, rows: Rows) -> bool:
 def _currency(
     left: Any, right: Any, met: Sequence[tuple[Any, Any]]
 ) -> tuple[dict[str, Any], str] | None:
-    """Amounts are compared within one currency, where both sides name it and mostly agree."""
+    """Amounts are compared within one currency if both sides have the column and mostly agree."""
     a, b = (
         next((name for name in side if name.lower() in CURRENCIES), None) for side in (left, right)
     )
@@ -248,18 +248,18 @@ def _both(
             yield x, y
 
 
-def _away(found: list[T]) -> T | None:
-    """So far that most are covered."""
-    ordered = sorted(found)
+def _away(distances: list[T]) -> T | None:
+    """The distance that covers most of them."""
+    ordered = sorted(distances)
     return ordered[min(len(ordered) - 1, int(COVERED * len(ordered)))] if ordered else None
 
 
 def _decimal(value: object) -> Decimal | None:
     try:
-        found = Decimal(str(value))
+        number = Decimal(str(value))
     except InvalidOperation:
         return None
-    return found if found.is_finite() else None
+    return number if number.is_finite() else None
 
 
 def _day(value: object) -> date | None:

@@ -1,4 +1,4 @@
-"""A recipe on tables without rows: what the engine itself says no to is a fault before any run."""
+"""Runs a recipe on empty tables, so that errors of the engine become faults before any run."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from penstock.reconcile.recipes.model import Recipe, SideName
 
 _LIMITS = EngineLimits(memory_bytes=256 * 1024**2, threads=1)
-_SAID = 500
+_MAX_MESSAGE = 500
 
 
 def faults(recipe: Recipe, schemas: Mapping[SideName, pa.Schema]) -> list[Fault]:
-    """Where several rules stand, the one that is refused is found by trying each alone."""
+    """With several rules, each is tried alone to find the failing one."""
     whole = _refused(recipe, schemas, "match_sql" if recipe.match_sql is not None else "rules")
     if whole is None:
         return []
-    alone = [found for found in _rules(recipe, schemas) if found is not None]
+    alone = [fault for fault in _rules(recipe, schemas) if fault is not None]
     return alone or [whole]
 
 
@@ -46,7 +46,9 @@ def _refused(recipe: Recipe, schemas: Mapping[SideName, pa.Schema], path: str) -
             Execution(recipe=recipe, files=files, scratch=folder / "scratch", limits=_LIMITS).run()
         except (EngineError, InvalidInput) as e:
             return Fault(
-                path=path, message=e.message[:_SAID], suggestion=e.hint or _suggestion(path)
+                path=path,
+                message=e.message[:_MAX_MESSAGE],
+                suggestion=e.hint or _suggestion(path),
             )
     return None
 

@@ -1,5 +1,5 @@
-"""Every fault of a recipe at once, each with what to do: first the document's form, then against
-the real columns."""
+"""Validates recipes: all faults at once, each with a suggestion; first the document's form, then
+against the real columns."""
 
 from __future__ import annotations
 
@@ -46,19 +46,20 @@ _DAYS = frozenset({Kind.DATE, Kind.MOMENT, Kind.TEXT})
 _TEXT = frozenset({Kind.TEXT})
 CURRENCIES = frozenset({"currency", "ccy", "currency_code"})
 _STAND_INS = {"text": "text", "number": 1, "date": "2024-01-31", "boolean": True}
-"""What a parameter without a default is held against its column as."""
+"""Values that stand for parameters without a default in the check of filters."""
 
 
 def read(document: object) -> Recipe:
-    """The recipe; RecipeInvalid has every fault of its form."""
-    found = form(document)
-    if isinstance(found, Recipe):
-        return found
-    raise invalid(found)
+    """Parse a recipe; RecipeInvalid lists every fault of its form."""
+    parsed = form(document)
+    if isinstance(parsed, Recipe):
+        return parsed
+    raise invalid(parsed)
 
 
 def form(document: object) -> Recipe | list[Fault]:
-    """The recipe, or the faults that its document has whatever the columns of its sources are."""
+    """The recipe, or the faults of its document that do not depend on the columns of its
+    sources."""
     try:
         recipe = Recipe.model_validate(document)
     except ValidationError as e:
@@ -77,32 +78,31 @@ def invalid(faults: Sequence[Fault]) -> RecipeInvalid:
     )
 
 
-def against(draft: Draft, known: Known) -> list[Fault]:
-    """What is wrong with a recipe for sources that have these columns; a side that is not known is
-    not looked at."""
+def against(draft: Draft, schemas: Known) -> list[Fault]:
+    """The faults of a recipe for sources with these columns; a side without columns is skipped."""
     return [
         *_engine(draft),
-        *_sql_names(draft, known),
-        *(fault for side in known for fault in _source(draft, side, known[side])),
-        *(fault for path, rule in draft.rules for fault in _rule(path, rule, known)),
+        *_sql_names(draft, schemas),
+        *(fault for side in schemas for fault in _source(draft, side, schemas[side])),
+        *(fault for path, rule in draft.rules for fault in _rule(path, rule, schemas)),
         *(
             fault
             for path, condition in draft.conditions
-            for fault in _condition(path, condition, known)
+            for fault in _condition(path, condition, schemas)
         ),
-        *_chosen(draft, known),
+        *_chosen(draft, schemas),
         *_parameters(draft),
-        *_currencies(draft, known),
+        *_currencies(draft, schemas),
     ]
 
 
 def check(recipe: Recipe, left: Columns, right: Columns) -> list[Fault]:
-    """Raises for errors; the warnings come back."""
-    found = against(whole(recipe), {"left": left, "right": right})
-    errors = [fault for fault in found if fault.severity == "error"]
+    """Raise for errors; returns the warnings."""
+    faults = against(whole(recipe), {"left": left, "right": right})
+    errors = [fault for fault in faults if fault.severity == "error"]
     if errors:
         raise invalid(errors)
-    return found
+    return faults
 
 
 def _engine(draft: Draft) -> Iterator[Fault]:
@@ -114,9 +114,9 @@ def _engine(draft: Draft) -> Iterator[Fault]:
         )
 
 
-def _sql_names(draft: Draft, known: Known) -> Iterator[Fault]:
-    """Free SQL over columns whose names SQL takes for one."""
-    for side, columns in known.items() if draft.match_sql is not None else ():
+def _sql_names(draft: Draft, schemas: Known) -> Iterator[Fault]:
+    """Free SQL over columns whose names SQL cannot tell apart."""
+    for side, columns in schemas.items() if draft.match_sql is not None else ():
         try:
             check_names(columns, side)
         except InvalidInput as e:
@@ -124,24 +124,24 @@ def _sql_names(draft: Draft, known: Known) -> Iterator[Fault]:
             yield Fault(path=f"sources.{side}", message=e.message, suggestion=suggestion)
 
 
-def _source(draft: Draft, side: SideName, found: Columns) -> Iterator[Fault]:
-    wanted, path = draft.sides.get(side), f"sources.{side}"
-    for name in wanted.primary_key if wanted else ():
-        yield from _known(f"{path}.primary_key", name, found)
-        yield from _text(f"{path}.primary_key", name, found)
-    if wanted and wanted.partition_key:
-        yield from _known(f"{path}.partition_key", wanted.partition_key, found)
+def _source(draft: Draft, side: SideName, columns: Columns) -> Iterator[Fault]:
+    side_draft, path = draft.sides.get(side), f"sources.{side}"
+    for name in side_draft.primary_key if side_draft else ():
+        yield from _unknown_column(f"{path}.primary_key", name, columns)
+        yield from _text(f"{path}.primary_key", name, columns)
+    if side_draft and side_draft.partition_key:
+        yield from _unknown_column(f"{path}.partition_key", side_draft.partition_key, columns)
     for at, condition in draft.filters[side]:
-        if condition.column in found:
-            yield from _filter(at, condition, found[condition.column], draft.parameters)
+        if condition.column in columns:
+            yield from _filter(at, condition, columns[condition.column], draft.parameters)
         else:
-            yield from _known(f"{at}.column", condition.column, found)
+            yield from _unknown_column(f"{at}.column", condition.column, columns)
 
 
 def _filter(
     path: str, condition: Filter, column: Column, parameters: Mapping[str, Parameter]
 ) -> Iterator[Fault]:
-    """Values that its column cannot have, as the source itself would refuse them."""
+    """Values that the column cannot have, checked as the source itself would."""
     if all(name in parameters for name in used(condition.value)):
         value = _stood_in(condition.value, parameters)
         try:
@@ -161,7 +161,7 @@ def _stood_in(value: object, parameters: Mapping[str, Parameter]) -> object:
     return _STAND_INS[declared.type] if declared.default is None else declared.default
 
 
-def _rule(path: str, rule: Rule, known: Known) -> Iterator[Fault]:
+def _rule(path: str, rule: Rule, schemas: Known) -> Iterator[Fault]:
     sums = [c for c in rule.conditions if isinstance(c, SumWithin)]
     if rule.pattern == "1:1" and sums:
         yield Fault(
@@ -172,16 +172,24 @@ def _rule(path: str, rule: Rule, known: Known) -> Iterator[Fault]:
     if rule.pattern != "1:1" and len(sums) != 1:
         yield Fault(
             path=path,
-            message=f"A {rule.pattern} rule checks one sum; this one has {len(sums)} sum_within conditions.",
-            suggestion='Add {"left": "amount", "op": "sum_within", "right": "amount", "absolute": 0}.',
+            message=(
+                f"A {rule.pattern} rule checks one sum; "
+                f"this one has {len(sums)} sum_within conditions."
+            ),
+            suggestion=(
+                'Add {"left": "amount", "op": "sum_within", "right": "amount", "absolute": 0}.'
+            ),
         )
     for number, condition in enumerate(rule.conditions):
-        yield from _condition(f"{path}.conditions.{number}", condition, known)
+        yield from _condition(f"{path}.conditions.{number}", condition, schemas)
         if rule.pattern == "M:N" and not (is_key(condition) or isinstance(condition, SumWithin)):
             yield Fault(
                 path=f"{path}.conditions.{number}",
                 message=f"{condition.op} cannot tell which records of an M:N rule are one group.",
-                suggestion="Group by eq or normalized conditions only (steps month and year make periods of dates).",
+                suggestion=(
+                    "Group by eq or normalized conditions only (steps month "
+                    "and year make periods of dates)."
+                ),
             )
     if not any(is_key(c) for c in rule.conditions):
         yield from _without_key(path, rule)
@@ -191,8 +199,12 @@ def _without_key(path: str, rule: Rule) -> Iterator[Fault]:
     severity = "error" if rule.pattern == "M:N" else "warning"
     yield Fault(
         path=path,
-        message="The rule has no eq or normalized condition: every record is held against every other.",
-        suggestion="Add an eq or normalized condition; without one the rule is refused for large sources.",
+        message=(
+            "The rule has no eq or normalized condition: every record is compared with every other."
+        ),
+        suggestion=(
+            "Add an eq or normalized condition; without one the rule is refused for large sources."
+        ),
         severity=severity,
     )
 
@@ -203,12 +215,12 @@ def is_key(condition: Condition) -> bool:
     )
 
 
-def _condition(path: str, condition: Condition, known: Known) -> Iterator[Fault]:
+def _condition(path: str, condition: Condition, schemas: Known) -> Iterator[Fault]:
     columns: list[Column] = []
-    for side in known:
+    for side in schemas:
         name = condition.left if side == "left" else condition.right
-        yield from _known(f"{path}.{side}", name, known[side])
-        columns += [known[side][name]] if name in known[side] else []
+        yield from _unknown_column(f"{path}.{side}", name, schemas[side])
+        columns += [schemas[side][name]] if name in schemas[side] else []
     match condition:
         case Tolerance() | SumWithin():
             yield from _fits(path, condition.op, columns, _NUMBERS, "numbers")
@@ -243,13 +255,13 @@ def _fits(
             )
 
 
-def _text(path: str, name: str, found: Columns) -> Iterator[Fault]:
-    if name in found:
-        yield from _have_text(path, [found[name]])
+def _text(path: str, name: str, columns: Columns) -> Iterator[Fault]:
+    if name in columns:
+        yield from _have_text(path, [columns[name]])
 
 
 def _have_text(path: str, columns: Sequence[Column]) -> Iterator[Fault]:
-    """Values that engines order or write in different ways are compared by none."""
+    """Values that engines order or format differently cannot be compared."""
     for column in (column for column in columns if not column.has_text):
         yield Fault(
             path=path,
@@ -259,7 +271,7 @@ def _have_text(path: str, columns: Sequence[Column]) -> Iterator[Fault]:
 
 
 def _decimals(path: str, columns: Sequence[Column], most: int) -> Iterator[Fault]:
-    """More decimals than there are digits would have to be rounded, which nothing is."""
+    """More decimals than digits would require rounding; nothing is rounded."""
     for column in columns:
         if column.kind is Kind.NUMBER and column.scale > most:
             yield Fault(
@@ -274,7 +286,7 @@ def _bounds(
     condition: Tolerance | SumWithin,
     columns: Sequence[Column],
 ) -> Iterator[Fault]:
-    """A bound is compared with amounts of the most decimals that either side or the bound has."""
+    """A bound is compared with amounts at the largest scale of both sides and the bound."""
     possible = (condition.absolute, condition.minus, condition.plus)
     bounds = [bound for bound in possible if bound is not None]
     scale = max((scale_of(bound) for bound in bounds), default=0)
@@ -294,7 +306,10 @@ def _comparable(path: str, left: Column, right: Column) -> Iterator[Fault]:
         return
     yield Fault(
         path=path,
-        message=f"{left.name} is {left.described} and {right.name} is {right.described}: they are never equal.",
+        message=(
+            f"{left.name} is {left.described} and {right.name} is {right.described}: "
+            "they are never equal."
+        ),
         suggestion="Compare columns of one kind, or cast one of them in its source's query.",
     )
 
@@ -311,7 +326,7 @@ def _names(draft: Draft) -> Iterator[Fault]:
         if rule.name == MANUAL_RULE:
             yield Fault(
                 path=f"{path}.name",
-                message=f"{MANUAL_RULE!r} is what evidence calls decisions by hand.",
+                message=f"{MANUAL_RULE!r} is reserved for manual decisions in evidence.",
                 suggestion="Give the rule another name.",
             )
         seen.add(rule.name)
@@ -326,7 +341,7 @@ def _thresholds(recipe: Recipe) -> Iterator[Fault]:
         )
 
 
-def _chosen(draft: Draft, known: Known) -> Iterator[Fault]:
+def _chosen(draft: Draft, schemas: Known) -> Iterator[Fault]:
     labels = [pair.label for _, pair in draft.compare]
     if len(set(labels)) != len(labels):
         yield Fault(
@@ -334,40 +349,42 @@ def _chosen(draft: Draft, known: Known) -> Iterator[Fault]:
             message="Two compared fields have one name.",
             suggestion="Give them names.",
         )
-    for side, found in known.items():
+    for side, columns in schemas.items():
         for path, pair in draft.compare:
-            yield from _known(f"{path}.{side}", getattr(pair, side), found)
-            yield from _text(f"{path}.{side}", getattr(pair, side), found)
-            if (column := found.get(getattr(pair, side))) is not None:
+            yield from _unknown_column(f"{path}.{side}", getattr(pair, side), columns)
+            yield from _text(f"{path}.{side}", getattr(pair, side), columns)
+            if (column := columns.get(getattr(pair, side))) is not None:
                 yield from _decimals(f"{path}.{side}", [column], FULL)
         for name in getattr(draft.output.columns, side):
-            yield from _known(f"output.columns.{side}", name, found)
+            yield from _unknown_column(f"output.columns.{side}", name, columns)
         for what in ("amount", "currency"):
-            wanted = getattr(draft.output, what)
-            if wanted is not None:
-                yield from _known(f"output.{what}.{side}", getattr(wanted, side), found)
+            pair_of_columns = getattr(draft.output, what)
+            if pair_of_columns is not None:
+                yield from _unknown_column(
+                    f"output.{what}.{side}", getattr(pair_of_columns, side), columns
+                )
         if draft.output.currency is not None:
             name = getattr(draft.output.currency, side)
-            yield from _text(f"output.currency.{side}", name, found)
+            yield from _text(f"output.currency.{side}", name, columns)
         if draft.output.amount is not None and (
-            column := found.get(getattr(draft.output.amount, side))
+            column := columns.get(getattr(draft.output.amount, side))
         ):
             yield from _fits(f"output.amount.{side}", "amount", [column], _NUMBERS, "numbers")
             yield from _decimals(f"output.amount.{side}", [column], WIDE)
 
 
 def _parameters(draft: Draft) -> Iterator[Fault]:
-    asked: set[str] = set()
-    for path, condition in (found for side in draft.filters.values() for found in side):
+    used_names: set[str] = set()
+    for path, condition in (placed for side in draft.filters.values() for placed in side):
         for name in used(condition.value):
-            asked.add(name)
+            used_names.add(name)
             if name not in draft.parameters:
                 yield Fault(
                     path=f"{path}.value",
                     message=f"There is no parameter {name}.",
                     suggestion=nearest(name, draft.parameters, "Declare it under parameters."),
                 )
-    for name in sorted(draft.parameters.keys() - asked):
+    for name in sorted(draft.parameters.keys() - used_names):
         yield Fault(
             path=f"parameters.{name}",
             message="No filter uses this parameter.",
@@ -377,17 +394,17 @@ def _parameters(draft: Draft) -> Iterator[Fault]:
 
 
 def used(value: object) -> list[str]:
-    """The parameters that a filter's value names."""
+    """The parameters that a filter's value refers to."""
     if isinstance(value, dict):
         return [str(value.get("parameter"))]
     return [name for item in value for name in used(item)] if isinstance(value, list) else []
 
 
-def _currencies(draft: Draft, known: Known) -> Iterator[Fault]:
-    """Amounts of several currencies are not comparable; nobody notices until a yen matches a
-    dollar."""
+def _currencies(draft: Draft, schemas: Known) -> Iterator[Fault]:
+    """Amounts of several currencies are not comparable; the mistake stays unnoticed until a yen
+    matches a dollar."""
     names = [
-        next((n for n in known.get(side, ()) if n.lower() in CURRENCIES), None)
+        next((n for n in schemas.get(side, ()) if n.lower() in CURRENCIES), None)
         for side in ("left", "right")
     ]
     left, right = names
@@ -404,8 +421,8 @@ def _currencies(draft: Draft, known: Known) -> Iterator[Fault]:
             )
 
 
-def _known(path: str, name: str, found: Columns) -> Iterator[Fault]:
-    if name not in found:
+def _unknown_column(path: str, name: str, columns: Columns) -> Iterator[Fault]:
+    if name not in columns:
         yield Fault(
-            path=path, message=f"There is no column {name!r}.", suggestion=nearest(name, found)
+            path=path, message=f"There is no column {name!r}.", suggestion=nearest(name, columns)
         )

@@ -1,9 +1,9 @@
-"""Open items across the runs of one recipe: since when each break is open, and what became of those
-of the run before.
+"""Ages open items across the runs of one recipe: since when each break is open, and what became of
+those of the previous run.
 
-An item that was open is still open, matched, or gone: not in what was read this time, which says
-nothing of whether it was ever settled. Not part of the evidence's digest, for it tells of runs and
-not of records.
+An item that was open is now still open, matched, or gone: not among the records read this time,
+which does not tell whether it was resolved. Aging is not part of the evidence digest, because it
+depends on earlier runs.
 """
 
 from __future__ import annotations
@@ -43,12 +43,13 @@ _SHOWN = _ITEM.append(pa.field("outcome", pa.string()))
 def age(
     matching: Matching, folder: Path, run_id: int, before: Sequence[Path]
 ) -> list[EvidenceFile]:
-    """`before` are the open items of the run before; what is open again keeps its age."""
+    """`before` are the open items of the previous run; an item that is open again keeps its age."""
     tables = [pq.read_table(file, columns=_ITEM.names).cast(_ITEM) for file in before]
     matching.engine.load("was_open", pa.concat_tables([_ITEM.empty_table(), *tables]))
     matching.engine.table("is_open", " UNION ALL ".join(_open(matching, side) for side in SIDES))
     opened = matching.engine.stream(
-        f"SELECT i.side, i.key, i.reason, COALESCE(w.since_run, CAST({run_id} AS BIGINT)) AS since_run,"
+        "SELECT i.side, i.key, i.reason, COALESCE(w.since_run,"
+        f" CAST({run_id} AS BIGINT)) AS since_run,"
         " COALESCE(w.runs_open, 0) + 1 AS runs_open,"
         " CASE WHEN w.key IS NULL THEN 'new' ELSE 'still_open' END AS outcome FROM is_open AS i"
         " LEFT JOIN was_open AS w ON w.side = i.side AND w.key = i.key ORDER BY i.side, i.key"
@@ -74,11 +75,11 @@ def _open(matching: Matching, side: SideName) -> str:
 
 
 def _read(matching: Matching, side: SideName) -> str:
-    """The items that are open no more whose records were read."""
+    """Items that are no longer open and whose records were read."""
     read = f"JOIN {side[0]} AS x ON {_key(matching, side)} = n.key"
     return f"SELECT DISTINCT n.side, n.key FROM not_open AS n {read} WHERE n.side = '{side}'"
 
 
 def _key(matching: Matching, side: SideName) -> str:
-    """The key of a record `x` as one text."""
+    """The key of a record `x` as text."""
     return key_sql(matching.key_texts(side, "x"))

@@ -1,9 +1,8 @@
-"""The word to whoever waits for a run: a signed POST to an address that was looked at, again until
-it is taken.
+"""Handlers of `run_callback`, the signed webhook sent when a run ends, and of `run_start`.
 
-The URL is checked as it was when the run was asked for, and the address once more where the
-connection is opened, by the control plane's policy; a redirect is not followed. The run is over
-whatever becomes of this.
+The webhook is retried until it is accepted; it does not change the run. Its URL was checked when
+the run was created; the address is checked again when the connection is opened, by the control
+plane's outbound policy. Redirects are not followed.
 """
 
 from __future__ import annotations
@@ -30,22 +29,24 @@ _MAX_ANSWER = 64 * 1024
 
 
 class RunCaller:
-    """The handler of `run_callback`."""
+    """Handler of `run_callback`."""
 
     def __init__(
-        self, planes: Callable[[], ReconcileControlPlane], *, seconds: float = ANSWER_SECONDS
+        self, connect: Callable[[], ReconcileControlPlane], *, seconds: float = ANSWER_SECONDS
     ) -> None:
-        self._planes = planes
+        self._connect = connect
         self._seconds = seconds
 
     async def __call__(self, job: Job, ctx: JobContext) -> Answer:
-        async with self._planes() as plane:
-            told = await plane.run_callback(job.payload["run_id"])
-        policy = OutboundPolicy.from_wire(told["outbound"])
+        async with self._connect() as control_plane:
+            callback = await control_plane.run_callback(job.payload["run_id"])
+        policy = OutboundPolicy.from_wire(callback["outbound"])
         ports = None if policy.private or policy.allow else PORTS
-        await asyncio.to_thread(lambda: resolve_public(told["url"], policy=policy, ports=ports))
-        url = httpx2.URL(told["url"])
-        status = await self._post(Outbound(policy), url, told["body"].encode(), told["signature"])
+        await asyncio.to_thread(lambda: resolve_public(callback["url"], policy=policy, ports=ports))
+        url = httpx2.URL(callback["url"])
+        status = await self._post(
+            Outbound(policy), url, callback["body"].encode(), callback["signature"]
+        )
         if not 200 <= status < 300:
             raise Unavailable(f"{url.host} answered {status} to the callback.")
         ctx.log.info("run_called_back", run_id=job.payload["run_id"], status=status)
@@ -61,21 +62,19 @@ class RunCaller:
                 request = client.build_request("POST", url, content=body, headers=headers)
                 answer = await fetch(client, request, max_bytes=_MAX_ANSWER, seconds=self._seconds)
         except (httpx2.TransportError, httpx2.DecodingError) as e:
-            raise Unavailable(
-                f"{url.host} did not take the callback ({type(e).__name__})."
-            ) from None
+            raise Unavailable(f"The callback to {url.host} failed ({type(e).__name__}).") from None
         return answer.status_code
 
 
 class RunStarter:
-    """The handler of `run_start`: what a schedule asks for."""
+    """Handler of `run_start`, the job of a schedule."""
 
-    def __init__(self, planes: Callable[[], ReconcileControlPlane]) -> None:
-        self._planes = planes
+    def __init__(self, connect: Callable[[], ReconcileControlPlane]) -> None:
+        self._connect = connect
 
     async def __call__(self, job: Job, ctx: JobContext) -> Answer:
-        async with self._planes() as plane:
-            run_id = await plane.start_run(
+        async with self._connect() as control_plane:
+            run_id = await control_plane.start_run(
                 ctx.fence, job.payload["recipe_id"], job.payload.get("parameters", {})
             )
         ctx.log.info("run_started_by_schedule", run_id=run_id, recipe_id=job.payload["recipe_id"])

@@ -1,4 +1,4 @@
-"""What people decide and write about records of a recipe: it outlives runs, and every change is
+"""Manual decisions and notes on the records of a recipe. They outlive runs, and every change is
 audited."""
 
 from __future__ import annotations
@@ -62,7 +62,8 @@ class Items:
         actor: str,
         comment: str = "",
     ) -> int:
-        """From the next run on: a match is taken before any rule, an unmatch is never a candidate."""
+        """Takes effect in the next run: a match precedes all rules, an unmatch is never a
+        candidate."""
         keys = {"left_key": key_text(left), "right_key": key_text(right)}
         async with self._db.transaction() as tx:
             if len(await tx.fetch(SQL.decision_list, recipe_id=recipe_id)) >= MAX_DECISIONS:
@@ -70,7 +71,7 @@ class Items:
                     f"Recipe {recipe_id} has {MAX_DECISIONS:,} decisions; write a rule instead."
                 )
             try:
-                found: int = await tx.value(
+                decision_id: int = await tx.value(
                     SQL.decision_add,
                     recipe_id=recipe_id,
                     kind=kind,
@@ -80,18 +81,19 @@ class Items:
                 )
             except asyncpg.UniqueViolationError:
                 raise Conflict(
-                    "One of these records is decided about already.", hint="Take that back first."
+                    "One of these records already has a decision.",
+                    hint="Take that decision back first.",
                 ) from None
             except asyncpg.ForeignKeyViolationError:
                 raise NotFound(f"There is no recipe {recipe_id[:100]}.") from None
             await self._jobs.audit(
                 tx, actor, f"item.{kind}", f"recipe:{recipe_id}", {**keys, "comment": comment}
             )
-        return found
+        return decision_id
 
     async def decisions(self, recipe_id: str) -> list[Decision]:
-        found = await self._db.fetch(SQL.decision_list, recipe_id=recipe_id)
-        return [Decision(**(dict(row) | _keys(row, "left_key", "right_key"))) for row in found]
+        rows = await self._db.fetch(SQL.decision_list, recipe_id=recipe_id)
+        return [Decision(**(dict(row) | _keys(row, "left_key", "right_key"))) for row in rows]
 
     async def take_back(self, recipe_id: str, decision_id: int, *, actor: str) -> None:
         async with self._db.transaction() as tx:
@@ -114,7 +116,7 @@ class Items:
         comment: str | None = None,
         assignee: str | None = None,
     ) -> None:
-        said = {
+        content = {
             "side": side,
             "key": key_text(key),
             "label": label,
@@ -123,25 +125,25 @@ class Items:
         }
         async with self._db.transaction() as tx:
             try:
-                await tx.changed(SQL.note_put, recipe_id=recipe_id, updated_by=actor, **said)
+                await tx.changed(SQL.note_put, recipe_id=recipe_id, updated_by=actor, **content)
             except asyncpg.ForeignKeyViolationError:
                 raise NotFound(f"There is no recipe {recipe_id[:100]}.") from None
-            await self._jobs.audit(tx, actor, "item.note", f"recipe:{recipe_id}", said)
+            await self._jobs.audit(tx, actor, "item.note", f"recipe:{recipe_id}", content)
 
     async def notes(
         self, recipe_id: str, *, offset: int, limit: int, assignee: str | None = None
     ) -> tuple[list[Note], int]:
-        wanted = {"recipe_id": recipe_id, "assignee": assignee}
-        found = await self._db.fetch(SQL.note_list, offset=offset, limit=limit, **wanted)
-        return [Note(**(dict(row) | _keys(row, "key"))) for row in found], await self._db.value(
-            SQL.note_count, **wanted
+        filters = {"recipe_id": recipe_id, "assignee": assignee}
+        rows = await self._db.fetch(SQL.note_list, offset=offset, limit=limit, **filters)
+        return [Note(**(dict(row) | _keys(row, "key"))) for row in rows], await self._db.value(
+            SQL.note_count, **filters
         )
 
 
 def key_text(key: Sequence[str]) -> str:
     text = orjson.dumps(list(key)).decode()
     if not key or len(text) > _MAX_KEY:
-        raise InvalidInput("A record is named by the values of its primary key, as texts.")
+        raise InvalidInput("A key is the list of a record's primary key values, as strings.")
     return text
 
 

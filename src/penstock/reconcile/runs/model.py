@@ -1,4 +1,4 @@
-"""A run: one recipe, at one moment, from sources to evidence; and the states it goes through."""
+"""A run: one execution of a recipe, from sources to evidence, and its states."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class RunStatus(enum.StrEnum):
-    """A terminal one never changes; `executing` is `ready` with the match in a worker's hands."""
+    """A terminal status never changes; `executing` is `ready` with the match job running."""
 
     STAGING = "staging"
     READY = "ready"
@@ -56,8 +56,8 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far a run is: rows that were read and, where it is known of how many, the share and the
-    seconds to come."""
+    """Progress of a run: the rows read and, if the total is known, the percentage and remaining
+    seconds."""
 
     stage: str
     rows: int

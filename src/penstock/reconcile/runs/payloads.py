@@ -1,4 +1,4 @@
-"""What the jobs of a run are told, and what they tell."""
+"""Payloads of the jobs of a run, and its storage prefixes."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def evidence_prefix(run_id: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagePlanPayload:
-    """Plan the staging of one side; `side_document` and `staging` are the recipe's with the run's
-    parameters."""
+    """Plan the staging of one side; `side_document` and `staging` come from the recipe, with the
+    run's parameters applied."""
 
     run_id: int
     side: str
@@ -45,8 +45,8 @@ class StagePlanPayload:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageChunkPayload:
-    """Stage one chunk. `plan` is the attempt of the plan that cut it; chunks of one that is gone do
-    not count."""
+    """Stage one chunk. `plan` is the attempt of the plan job that created it; chunks of an outdated
+    attempt do not count."""
 
     run_id: int
     side: str
@@ -78,8 +78,8 @@ class MatchPayload:
     """`inputs` has for each side the keys of its Parquet files, in order, and what they were read
     from.
 
-    `before` are the keys of the open items of the recipe's run before, `decided` is what people
-    decided.
+    `before` are the keys of the open items of the recipe's previous run, `decided` the manual
+    decisions.
     """
 
     run_id: int

@@ -1,4 +1,4 @@
-"""How far a run is, from what its jobs say of themselves."""
+"""Progress of a run, from the progress of its jobs."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ def progress_of(run: Run, jobs: Sequence[asyncpg.Record], now: datetime) -> Prog
 def _stage(run: Run, jobs: Sequence[asyncpg.Record]) -> str:
     if run.status is RunStatus.EXECUTING:
         match = next((job for job in jobs if job["kind"] == MATCH), None)
-        said = {} if match is None else _loaded(match["progress"])
-        return str(said.get("stage", "matching"))
+        report = {} if match is None else _loaded(match["progress"])
+        return str(report.get("stage", "matching"))
     return str(run.status)
 
 
 def _rows(job: asyncpg.Record) -> int:
-    said = _loaded(job["result"]) or _loaded(job["progress"])
-    return int(said.get("rows", 0))
+    report = _loaded(job["result"]) or _loaded(job["progress"])
+    return int(report.get("rows", 0))
 
 
 def _share(
     run: Run, jobs: Sequence[asyncpg.Record], chunks: Sequence[asyncpg.Record]
 ) -> float | None:
-    """Staging is told by its chunks, the match by its steps; half each where there are both."""
+    """Staging counts its chunks, matching its steps; half each if there are both."""
     if run.status is RunStatus.COMPLETED:
         return 100.0
     if run.status is RunStatus.STAGING:
@@ -67,8 +67,8 @@ def _share(
 def _part(job: asyncpg.Record) -> float:
     if job["status"] is not None and Status(job["status"]).over:
         return 1.0
-    said = _loaded(job["progress"])
-    return min(0.99, float(said.get("percent", 0.0)) / 100)
+    report = _loaded(job["progress"])
+    return min(0.99, float(report.get("percent", 0.0)) / 100)
 
 
 def _eta(run: Run, share: float | None, now: datetime) -> float | None:
@@ -79,5 +79,5 @@ def _eta(run: Run, share: float | None, now: datetime) -> float | None:
 
 
 def _loaded(text: str | None) -> dict[str, Any]:
-    found = None if text is None else orjson.loads(text)
-    return found if isinstance(found, dict) else {}
+    loaded = None if text is None else orjson.loads(text)
+    return loaded if isinstance(loaded, dict) else {}

@@ -1,8 +1,9 @@
-"""Runs in PostgreSQL: made, moved by gates, cancelled, tried again.
+"""Runs in PostgreSQL: create, advance by gates, cancel, retry.
 
-The row is written before any job. Staging is one group: plans, and the chunks they add; its gate
-opens in the transaction that ends the last of them, gathers the parts and queues the match, whose
-own gate ends the run. Whatever ends several jobs takes live rows first, then groups, then the run.
+The row is written before any job. Staging is one job group: plans, and the chunks they add. Its
+gate runs in the transaction that ends the last of them, collects the parts and enqueues the match;
+the match's gate ends the run. Lock order for whatever ends several jobs: live rows first, then
+groups, then the run.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 SQL = load("penstock.reconcile.sql")
 STAGED, MATCHED = "run_staged", "run_matched"
 STAGE_QUEUE, MATCH_QUEUE = "stage", "match"
-BELL = ("runs",)
+CHANNELS = ("runs",)
 TOTAL = timedelta(seconds=7200)
 MAX_ID = 2**63 - 1
 MOST_ACTIVE = 50
@@ -68,7 +69,7 @@ class Runs:
         self._clock = clock
         self._share = share
         self._most_active = most_active
-        self._listeners = Waiters(jobs.bell)
+        self._waiters = Waiters(jobs.notifier)
 
     async def add(
         self,
@@ -85,7 +86,7 @@ class Runs:
     ) -> Run:
         """`inputs`: for each side either `files`, or what to read: `data_source_id` and `document`.
 
-        It is staged first, unless it is `native`: then the match reads it where it is.
+        A source is staged first, unless it is `native`: then the match reads it in place.
         """
         async with self._db.transaction() as tx:
             if started_by is not None and (
@@ -107,7 +108,7 @@ class Runs:
                 started_by=started_by,
                 timeout=self._timeout,
             )
-            staged = {side: given for side, given in inputs.items() if _to_stage(given)}
+            staged = {side: source for side, source in inputs.items() if _to_stage(source)}
             if staged:
                 await self._stage(tx, run_id, owner, staged)
             else:
@@ -115,7 +116,7 @@ class Runs:
         return await self.get(run_id)
 
     async def get(self, run_id: int) -> Run:
-        row = await self._db.row(SQL.run_get, run_id=_known(run_id))
+        row = await self._db.row(SQL.run_get, run_id=_checked_id(run_id))
         if row is None:
             raise _missing(run_id)
         return _run(row)
@@ -123,9 +124,9 @@ class Runs:
     async def page(
         self, *, offset: int, limit: int, recipe_id: str | None = None, owner: str | None = None
     ) -> tuple[list[Run], int]:
-        wanted = {"recipe_id": recipe_id, "owner_username": owner}
-        found = await self._db.fetch(SQL.run_list, offset=offset, limit=limit, **wanted)
-        return [_run(row) for row in found], await self._db.value(SQL.run_count, **wanted)
+        filters = {"recipe_id": recipe_id, "owner_username": owner}
+        rows = await self._db.fetch(SQL.run_list, offset=offset, limit=limit, **filters)
+        return [_run(row) for row in rows], await self._db.value(SQL.run_count, **filters)
 
     async def progress(self, run: Run) -> Progress:
         return progress_of(
@@ -133,24 +134,24 @@ class Runs:
         )
 
     def heard(self) -> int:
-        """To be asked before a look at a run, and given to `changed` after it."""
-        return self._jobs.bell.heard(BELL)
+        """Take before reading a run, and pass to `changed` after it."""
+        return self._jobs.notifier.heard(CHANNELS)
 
     async def changed(self, timeout: float, *, heard: int) -> None:
-        """Until some run went on since the look, or the time is up; progress within a step rings no
-        bell."""
-        await self._listeners.wait(BELL, timeout, heard=heard)
+        """Wait until some run changed since `heard`, or the timeout; progress within a step does
+        not notify."""
+        await self._waiters.wait(CHANNELS, timeout, heard=heard)
 
     async def cancel(self, run_id: int, *, actor: str, reason: str = "") -> Run:
-        """End the run and all of its jobs. One that is cancelled already stays so; any other end
-        refuses."""
+        """End the run and all of its jobs. A cancelled run stays cancelled; any other terminal
+        status raises InvalidState."""
         run = await self.get(run_id)
         async with self._db.transaction() as tx:
             live = await tx.fetch(SQL.run_live, group_ids=run.groups)
             row = await tx.row(SQL.run_lock, run_id=run_id)
             status = RunStatus(row["status"]) if row is not None else RunStatus.CANCELLED
             if status.over and status is not RunStatus.CANCELLED:
-                raise InvalidState(f"Run {run_id} is over: {status}.", status=str(status))
+                raise InvalidState(f"Run {run_id} has already ended: {status}.", status=str(status))
             if not status.over:
                 error = {"code": "CANCELLED", "message": reason or f"Cancelled by {actor}."}
                 await self._end(tx, run_id, RunStatus.CANCELLED, error=error)
@@ -161,17 +162,17 @@ class Runs:
         return await self.get(run_id)
 
     async def retry(self, run_id: int) -> Run:
-        """The same again as a new run of the same owner, whoever asks, from the sources as they are
-        now."""
+        """Start the same run again as a new one of the same owner, on the current data of the
+        sources."""
         run = await self.get(run_id)
         if run.status not in (RunStatus.FAILED, RunStatus.CANCELLED):
             raise InvalidState(
-                f"Run {run_id} is {run.status}; only what failed or was cancelled is run again."
+                f"Run {run_id} is {run.status}; only failed or cancelled runs can be retried."
             )
         return await self.add(
             owner=run.owner_username,
             recipe=run.recipe,
-            inputs={side: _asked(given) for side, given in run.inputs.items()},
+            inputs={side: _as_requested(source) for side, source in run.inputs.items()},
             recipe_id=run.recipe_id,
             recipe_version=run.recipe_version,
             parameters=run.parameters,
@@ -184,8 +185,8 @@ class Runs:
         active: int = await tx.value(SQL.run_active, owner=owner)
         if active >= self._most_active:
             raise ConcurrencyLimit(
-                f"{owner} has {active} runs under way; no more are begun at once.",
-                hint="Let some end, or cancel them.",
+                f"{owner} has {active} active runs; the limit is {self._most_active}.",
+                hint="Wait until some of them end, or cancel them.",
                 limit_type="active_runs_per_user",
                 current_count=active,
                 max_allowed=self._most_active,
@@ -194,7 +195,7 @@ class Runs:
     # gates
 
     async def staged(self, tx: Tx, fired: Fired) -> None:
-        """The gate of staging: all plans and all of their chunks are over."""
+        """Gate of staging: all plans and chunks are over."""
         run_id = fired.payload["run_id"]
         row = await tx.row(SQL.run_lock, run_id=run_id)
         if row is None or row["status"] != RunStatus.STAGING:
@@ -205,9 +206,9 @@ class Runs:
             return
         try:
             inputs = orjson.loads(row["inputs"])
-            for side, given in inputs.items():
-                if _to_stage(given):
-                    inputs[side] = given | parts_of(jobs, side)
+            for side, source in inputs.items():
+                if _to_stage(source):
+                    inputs[side] = source | parts_of(jobs, side)
             await self._match(tx, run_id, inputs)
         except PenstockError as e:
             await self._end(
@@ -215,7 +216,7 @@ class Runs:
             )
 
     async def matched(self, tx: Tx, fired: Fired) -> None:
-        """The gate of the match: it ended, one way or the other."""
+        """Gate of the match job, called when it succeeded or failed."""
         run_id = fired.payload["run_id"]
         [job] = await tx.fetch(SQL.run_jobs, group_ids=[fired.group_id])
         if job["status"] != Status.SUCCEEDED:
@@ -235,14 +236,14 @@ class Runs:
                 payload=StagePlanPayload(
                     run_id=run_id,
                     side=side,
-                    data_source_id=given["data_source_id"],
-                    side_document=given["document"],
-                    staging=given.get("staging", {}),
+                    data_source_id=source["data_source_id"],
+                    side_document=source["document"],
+                    staging=source.get("staging", {}),
                 ).payload(),
                 created_by=owner,
                 trace=f"run-{run_id}",
             )
-            for side, given in sorted(staged.items())
+            for side, source in sorted(staged.items())
         ]
         group = GroupSpec(
             name=f"stage:{run_id}",
@@ -252,7 +253,7 @@ class Runs:
         )
         group_id, added = await self._jobs.open_group(group, specs, tx=tx)
         if self._share is not None:
-            await self._share.spread(tx, STAGE_QUEUE, owner, [each.job_id for each in added])
+            await self._share.spread(tx, STAGE_QUEUE, owner, [job.job_id for job in added])
         await tx.changed(SQL.run_staging, run_id=run_id, group_id=group_id)
 
     async def _match(self, tx: Tx, run_id: int, inputs: Mapping[str, Any]) -> None:
@@ -288,7 +289,7 @@ class Runs:
             match_group=group_id,
             match_job=added.job_id,
         )
-        tx.after_commit(self._ring)
+        tx.after_commit(self._notify)
 
     async def _end(
         self,
@@ -299,7 +300,7 @@ class Runs:
         result: Mapping[str, Any] | None = None,
         error: Mapping[str, Any] | None = None,
     ) -> None:
-        """Once; with it go the clean-up of what was staged and the word to whoever waits for it."""
+        """End the run once; also enqueues the cleanup of staged files and the callback."""
         row = await tx.row(SQL.run_lock, run_id=run_id)
         changed = await tx.changed(
             SQL.run_end,
@@ -319,22 +320,22 @@ class Runs:
             )
         if row["staging_group"] is None:
             after = after[1:]
-        await self._follow(tx, after)
+        await self._enqueue_after(tx, after)
         tx.after_commit(lambda: log.info("run_ended", run_id=run_id, status=str(status)))
-        tx.after_commit(self._ring)
+        tx.after_commit(self._notify)
 
-    def _ring(self) -> None:
-        for name in BELL:
-            self._jobs.bell.ring(name, 0)
+    def _notify(self) -> None:
+        for name in CHANNELS:
+            self._jobs.notifier.ring(name, 0)
 
-    async def _follow(self, tx: Tx, specs: Sequence[JobSpec]) -> None:
-        known = [spec for spec in specs if spec.kind in self._jobs.kinds]
-        if known:
-            await self._jobs.open_group(GroupSpec(name="run:after"), known, tx=tx, force=True)
+    async def _enqueue_after(self, tx: Tx, specs: Sequence[JobSpec]) -> None:
+        registered = [spec for spec in specs if spec.kind in self._jobs.kinds]
+        if registered:
+            await self._jobs.open_group(GroupSpec(name="run:after"), registered, tx=tx, force=True)
 
 
 async def _history(tx: Tx, run_id: int, recipe_id: str | None) -> dict[str, Any]:
-    """What a saved recipe's runs leave to the next one: decisions, and items that are open."""
+    """What the runs of a saved recipe start from: decisions, and open items of the previous run."""
     if recipe_id is None:
         return {}
     pairs: dict[str, list[tuple[Any, Any]]] = {"match": [], "unmatch": []}
@@ -345,26 +346,26 @@ async def _history(tx: Tx, run_id: int, recipe_id: str | None) -> dict[str, Any]
     return {"decided": pairs, "before": before}
 
 
-def _to_stage(given: Mapping[str, Any]) -> bool:
-    return "files" not in given and not given.get("native", False)
+def _to_stage(source: Mapping[str, Any]) -> bool:
+    return "files" not in source and not source.get("native", False)
 
 
-def _asked(given: Mapping[str, Any]) -> dict[str, Any]:
-    """What a side was to be read from, without what became of it."""
-    if "data_source_id" in given:
+def _as_requested(source: Mapping[str, Any]) -> dict[str, Any]:
+    """A side's input as it was requested, without the results of staging."""
+    if "data_source_id" in source:
         return {
-            name: given[name]
+            name: source[name]
             for name in ("data_source_id", "document", "lent", "native", "staging")
-            if name in given
+            if name in source
         }
-    return dict(given)
+    return dict(source)
 
 
 def _dump(value: Mapping[str, Any]) -> str:
     return orjson.dumps(dict(value), default=str).decode()
 
 
-def _known(run_id: int) -> int:
+def _checked_id(run_id: int) -> int:
     if not 0 < run_id <= MAX_ID:
         raise _missing(run_id)
     return run_id

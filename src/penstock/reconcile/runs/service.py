@@ -1,5 +1,5 @@
-"""Where runs are asked for: sources are found, columns looked up, faults told, and what is right is
-queued."""
+"""Creates, checks and previews runs: looks up sources and columns, reports faults, and enqueues
+valid runs."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ if TYPE_CHECKING:
 
 MOST_PAIRS = 1000
 NATIVE = frozenset({"files"})
-"""Types of sources that the match reads where they are."""
+"""Source types that the match reads in place."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asker:
-    """Who asks, on whose rights to sources it goes.
+    """The user of a request, whose rights to sources apply.
 
-    `recipe_id` is the saved recipe whose sides are read as it has them; shared with the asker, it
-    lets them read its sources. `changed` are the sides that the request has another word on.
+    `recipe_id` is the saved recipe whose sides are used unchanged; if it is shared with the user,
+    it lets them read its sources. `changed` are the sides that the request overrides.
     """
 
     username: str
     is_admin: bool | None = None
-    """None: as the table of users says."""
+    """None: looked up in the user table."""
     recipe_id: str | None = None
     changed: frozenset[SideName] = frozenset()
 
@@ -78,34 +78,36 @@ class Desk:
         self._reach = reach
 
     async def faults(self, document: object, asker: Asker) -> list[Fault]:
-        """Every fault of a recipe, though its form be wrong elsewhere: its sources, its columns,
-        its SQL."""
+        """Every fault of a recipe, even if its form is invalid elsewhere: its sources, columns and
+        SQL."""
         read = validation.form(document)
-        found, draft = ([], whole(read)) if isinstance(read, Recipe) else (read, readable(document))
+        faults, draft = (
+            ([], whole(read)) if isinstance(read, Recipe) else (read, readable(document))
+        )
         schemas: dict[SideName, pa.Schema] = {}
         for name, side in draft.sides.items():
             try:
                 schemas[name] = await self.schema(side, name, asker)
             except PenstockError as e:
-                found.append(
+                faults.append(
                     Fault(
                         path=f"sources.{name}",
                         message=e.message,
                         suggestion=e.hint or "Check the source.",
                     )
                 )
-        found += validation.against(
+        faults += validation.against(
             draft, {name: columns(schema) for name, schema in schemas.items()}
         )
-        found += _of_sql(document)
+        faults += _of_sql(document)
         if (
             isinstance(read, Recipe)
             and len(schemas) == len(SIDES)
-            and not any(f.severity == "error" for f in found)
+            and not any(f.severity == "error" for f in faults)
         ):
             async with self.sources.turns.taken(asker.username):
-                found += await asyncio.to_thread(trial.faults, read, schemas)
-        return found
+                faults += await asyncio.to_thread(trial.faults, read, schemas)
+        return faults
 
     async def columns(self, side: Side, name: SideName, asker: Asker) -> Mapping[str, Column]:
         return columns(await self.schema(side, name, asker))
@@ -119,7 +121,7 @@ class Desk:
         )
 
     async def sample(self, side: Side, name: SideName, asker: Asker, rows: int) -> pa.Table:
-        """The first rows of a side that its filters let through, for a look at their values."""
+        """The first rows of a side that pass its filters."""
         if side.upload is not None:
             return await self.uploads.sample(await self._upload(side.upload, asker), side, rows)
         source = await self.source(side.source or "", name, asker)
@@ -130,14 +132,14 @@ class Desk:
     async def confirmed(
         self, sides: tuple[Side, Side], keys: Sequence[tuple[Key, Key]], asker: Asker
     ) -> list[Pair]:
-        """The rows of pairs that people made; of keys of several columns those among the first rows
+        """The rows of confirmed pairs; for keys of several columns only those among the first rows
         of a side."""
-        found = []
+        rows_by_key = []
         for place, (name, side) in enumerate(zip(SIDES, sides, strict=True)):
-            wanted = [pair[place] for pair in keys[-MOST_PAIRS:]]
+            keys_of_side = [pair[place] for pair in keys[-MOST_PAIRS:]]
             scope: tuple[Filter, ...] = ()
             if len(side.primary_key) == 1:
-                values: list[JsonValue] = [key[0] for key in wanted]
+                values: list[JsonValue] = [key[0] for key in keys_of_side]
                 scope = (Filter(column=side.primary_key[0], op="in", value=values),)
             try:
                 rows = await self.sample(
@@ -147,13 +149,13 @@ class Desk:
                 rows = await self.sample(
                     side.model_copy(update={"filters": ()}), name, asker, 5 * MOST_PAIRS
                 )
-            found.append(
+            rows_by_key.append(
                 {
                     tuple(str(row[name]) for name in side.primary_key): row
                     for row in rows.to_pylist()
                 }
             )
-        left, right = found
+        left, right = rows_by_key
         return [
             (left[tuple(a)], right[tuple(b)])
             for a, b in keys
@@ -169,7 +171,7 @@ class Desk:
         parameters: Mapping[str, Any],
         decided: Decided,
     ) -> Preview:
-        """What the recipe makes of the first rows of both sides."""
+        """Match the first rows of both sides."""
         if recipe.match_sql is not None:
             checked(recipe.match_sql)
         sides = {name: bound(recipe, getattr(recipe.sources, name), parameters) for name in SIDES}
@@ -188,11 +190,11 @@ class Desk:
         callback_url: str | None = None,
         started_by: int | None = None,
     ) -> Run:
-        """A run, queued; what can be seen to be wrong without reading the sources is refused here."""
-        given = dict(parameters or {})
+        """Enqueue a run; refuses errors that can be found without reading the sources."""
+        values = dict(parameters or {})
         inputs: dict[str, dict[str, Any]] = {}
         for side in SIDES:
-            inputs[side] = await self._input(recipe, side, given, asker)
+            inputs[side] = await self._input(recipe, side, values, asker)
         if recipe.match_sql is not None:
             checked(recipe.match_sql)
         if callback_url is not None:
@@ -203,32 +205,35 @@ class Desk:
             inputs=inputs,
             recipe_id=recipe_id,
             recipe_version=version,
-            parameters=given,
+            parameters=values,
             callback_url=callback_url,
             started_by=started_by,
         )
 
     async def _input(
-        self, recipe: Recipe, name: SideName, given: Mapping[str, Any], asker: Asker
+        self, recipe: Recipe, name: SideName, values: Mapping[str, Any], asker: Asker
     ) -> dict[str, Any]:
-        wanted = bound(recipe, getattr(recipe.sources, name), given)
-        if wanted.upload is not None:
-            upload = await self._upload(wanted.upload, asker)
+        bound_side = bound(recipe, getattr(recipe.sources, name), values)
+        if bound_side.upload is not None:
+            upload = await self._upload(bound_side.upload, asker)
             await self.uploads.used(upload.upload_id)
             return upload.input()
-        source = await self.source(wanted.source or "", name, asker)
-        document = wanted.model_dump(mode="json", exclude_unset=True)
-        told: dict[str, Any] = {"data_source_id": source.data_source_id, "document": document}
+        source = await self.source(bound_side.source or "", name, asker)
+        document = bound_side.model_dump(mode="json", exclude_unset=True)
+        source_input: dict[str, Any] = {
+            "data_source_id": source.data_source_id,
+            "document": document,
+        }
         if asker.lent(name) is not None:
-            told["lent"] = True
+            source_input["lent"] = True
         if source.type in NATIVE:
-            return told | {"native": True}
-        asked = recipe.staging.model_dump(exclude_unset=True)
-        return told | ({"staging": asked} if asked else {})
+            return source_input | {"native": True}
+        staging_options = recipe.staging.model_dump(exclude_unset=True)
+        return source_input | ({"staging": staging_options} if staging_options else {})
 
     async def source(self, alias: str, side: SideName, asker: Asker) -> DataSource:
-        """The source, if the asker may read from it, by their own right or by that of the recipe
-        they run."""
+        """The source, if the user may read it, by their own right or by that of the recipe they
+        run."""
         try:
             source = await self.sources.find(alias)
         except NotFound:
@@ -241,7 +246,7 @@ class Desk:
         raise _no_source(alias)
 
     async def check_side(self, side: Side, name: SideName, asker: Asker) -> None:
-        """Refuses a side that the asker has no right to read."""
+        """Refuse a side that the user may not read."""
         if side.upload is not None:
             await self._upload(side.upload, asker)
         else:
@@ -250,7 +255,7 @@ class Desk:
     async def check_reads(
         self, run: Run, username: str, *, is_admin: bool | None = None, side: str | None = None
     ) -> None:
-        """Refuses somebody who may not, or no longer, read from the sources of a run."""
+        """Refuse a user who may not, or may no longer, read the sources of a run."""
         for name, source in run.inputs.items():
             data_source_id = source.get("data_source_id")
             if data_source_id is None or side not in (None, name):
@@ -260,7 +265,8 @@ class Desk:
             lends = run.recipe_id if source.get("lent") else None
             if lends is None or not await self.recipes.lends(lends, data_source_id, username):
                 raise PermissionDenied(
-                    f"Run {run.run_id} reads from data source {data_source_id}, which {username} may not use.",
+                    f"Run {run.run_id} reads from data source {data_source_id}, "
+                    f"which {username} may not use.",
                     hint="Ask its owner or an admin to share the source with you.",
                 )
 

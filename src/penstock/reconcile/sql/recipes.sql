@@ -8,13 +8,14 @@ SELECT count(*) FROM penstock.recipe
 DELETE FROM penstock.recipe WHERE recipe_id = :recipe_id
 
 -- name: recipe_get
--- A recipe's version, the newest without a number. Index: primary keys of recipe and recipe_version.
+-- A version of a recipe; the newest if no number is passed. Index: primary keys of recipe and recipe_version.
 SELECT r.recipe_id, r.owner_username, r.version AS latest, v.version, v.document, v.digest, v.created_by, v.created_at, r.updated_at
 FROM penstock.recipe r JOIN penstock.recipe_version v ON v.recipe_id = r.recipe_id AND v.version = coalesce(:version::integer, r.version)
 WHERE r.recipe_id = :recipe_id
 
 -- name: recipe_lends
--- Whether a recipe lets somebody read one of its sources: it is shared with them, and its owner may lend the source.
+-- Whether a recipe lets a user read one of its sources: it is shared with them, and its owner may
+-- lend the source.
 SELECT penstock.share_role('recipe', r.recipe_id, :username) IS NOT NULL
        AND penstock.may_lend_source(:data_source_id, r.owner_username)
 FROM penstock.recipe r WHERE r.recipe_id = :recipe_id
@@ -28,7 +29,7 @@ ORDER BY r.updated_at DESC, r.recipe_id LIMIT :limit OFFSET :offset
 UPDATE penstock.recipe SET version = version + 1, updated_at = penstock.now() WHERE recipe_id = :recipe_id RETURNING version
 
 -- name: recipe_turn
--- The recipe's row, locked: versions are counted by one writer at a time.
+-- Locks the recipe's row: one writer at a time adds a version.
 SELECT recipe_id, owner_username, version FROM penstock.recipe WHERE recipe_id = :recipe_id FOR UPDATE
 
 -- name: recipe_version_add

@@ -16,7 +16,7 @@ SELECT side, key, label, comment, assignee, updated_by, updated_at FROM penstock
 WHERE recipe_id = :recipe_id AND (:assignee::text IS NULL OR assignee = :assignee) ORDER BY updated_at DESC, side, key LIMIT :limit OFFSET :offset
 
 -- name: note_put
--- What is null stays as it is.
+-- Null arguments leave their columns unchanged.
 INSERT INTO penstock.item_note (recipe_id, side, key, label, comment, assignee, updated_by) VALUES (:recipe_id, :side, :key, :label, :comment, :assignee, :updated_by)
 ON CONFLICT (recipe_id, side, key) DO UPDATE SET label = coalesce(excluded.label, item_note.label), comment = coalesce(excluded.comment, item_note.comment),
   assignee = coalesce(excluded.assignee, item_note.assignee), updated_by = excluded.updated_by, updated_at = penstock.now()

@@ -6,7 +6,7 @@ VALUES (:upload_id, :owner_username, :name, :key, :rows, :size_bytes, :sha256, :
 SELECT count(*) FROM penstock.upload WHERE :owner_username::text IS NULL OR owner_username = :owner_username::text
 
 -- name: upload_drop
--- Not while a run that is not over reads it; run_open finds those.
+-- Not while an active run reads it (index: run_open).
 DELETE FROM penstock.upload u WHERE upload_id = :upload_id
   AND NOT EXISTS (
     SELECT FROM penstock.run
@@ -16,7 +16,7 @@ DELETE FROM penstock.upload u WHERE upload_id = :upload_id
 RETURNING key
 
 -- name: upload_expire
--- The longest unused ones, by upload_used_at; not those that a run reads that is not over.
+-- Least recently used first (index: upload_used_at); not those that an active run reads.
 DELETE FROM penstock.upload WHERE upload_id IN (
   SELECT upload_id FROM penstock.upload u
   WHERE used_at < penstock.now() - make_interval(days => :days)
@@ -42,7 +42,7 @@ FROM penstock.upload WHERE :owner_username::text IS NULL OR owner_username = :ow
 ORDER BY created_at DESC, upload_id LIMIT :limit OFFSET :offset
 
 -- name: upload_quota_lock
--- Until the transaction ends: of two uploads of one user who has room for one, one is refused.
+-- Locks a user's quota until the transaction ends: two concurrent uploads cannot both pass.
 SELECT pg_advisory_xact_lock(hashtext('penstock.upload'), hashtext(:owner_username))
 
 -- name: upload_usage

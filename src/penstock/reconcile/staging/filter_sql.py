@@ -1,4 +1,4 @@
-"""A side's filters, held against files; sources that answer queries filter by themselves."""
+"""Applies a side's filters to files; sources that run queries filter by themselves."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from penstock.engines.column_names import ROW, inner_name, leaving
 from penstock.engines.contract import EngineLimits
 from penstock.engines.errors import EngineQueryError
 from penstock.engines.registry import DEFAULT, open_engine
-from penstock.engines.spill_room import writing
+from penstock.engines.spill import writing
 from penstock.reconcile.errors import BadValue
 from penstock.reconcile.staging.query import where_inside
 
@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from penstock.reconcile.recipes.model import Side
 
 
-def kept(files: Sequence[Path], side: Side, folder: Path, limit: int | None = None) -> Path:
-    """The records that the filters let through, in their order, as one file of the same columns."""
+def apply_filters(
+    files: Sequence[Path], side: Side, folder: Path, limit: int | None = None
+) -> Path:
+    """The records that pass the filters, in order, as one file with the same columns."""
     folder.mkdir()
     target = folder / "kept.parquet"
     with open_engine(DEFAULT, folder, EngineLimits()) as engine:

@@ -1,9 +1,11 @@
-"""Staging: a source's records become Parquet in our storage, in chunks that all see one moment.
+"""Handlers of `stage_plan` and `stage_chunk`: copy a source's records to Parquet in the object
+store, in chunks that all read one snapshot.
 
-The plan cuts. Where a source can share a moment (PostgreSQL's exported snapshot) the plan keeps it
-open until its chunks are over, and adds them while it runs, as it does where it has to look for
-changes at the end; else it adds them with its end. A plan that is tried again cuts again: the
-chunks of the attempt before have lost their moment, notice that, and end without counting.
+The plan job splits the source into chunks. If the source can share a snapshot (PostgreSQL's
+exported snapshot), the plan keeps it open until its chunks are over and adds them while it runs; so
+it does if it must check for changes at the end. Otherwise it adds them when it ends. A retried plan
+splits again: chunks of the previous attempt have lost their snapshot, notice that, and end without
+counting.
 """
 
 from __future__ import annotations
@@ -18,8 +20,8 @@ from penstock.jobs.model import JobSpec, Status
 from penstock.kit.errors import InvalidState, PenstockError
 from penstock.reconcile.recipes.model import Side, Staging
 from penstock.reconcile.runs.payloads import STAGE_CHUNK, StageChunkPayload, StagePlanPayload
+from penstock.reconcile.staging.consistent_read import Unchanged
 from penstock.reconcile.staging.ranges import in_ranges
-from penstock.reconcile.staging.read_moment import Unchanged
 from penstock.reconcile.staging.reading import source_sql
 from penstock.sources.contract import Limits
 from penstock.sources.credentials import SourceCredentials
@@ -41,104 +43,107 @@ CHUNKS = Limits(
     chunk_rows=Staging().chunk_threshold_rows,
     max_chunks=Staging().max_parallel_chunks,
 )
-"""The bytes, for want of statistics, are those of about a million rows of a ledger."""
+"""Without statistics, `chunk_bytes` is about a million rows of a ledger."""
 LOOK_SECONDS = 0.5
 LOST_SECONDS = 5.0
-"""A chunk whose moment is gone waits for its plan to be run again, or to fail."""
+"""A chunk whose snapshot is lost waits for its plan to be retried, or to fail."""
 MAX_LOOKS = 60
 
 
 class StagePlanner:
-    """The handler of `stage_plan`."""
+    """Handler of `stage_plan`."""
 
     def __init__(
-        self, planes: Callable[[], ReconcileControlPlane], *, limits: Limits = CHUNKS
+        self, connect: Callable[[], ReconcileControlPlane], *, limits: Limits = CHUNKS
     ) -> None:
-        self._planes = planes
+        self._connect = connect
         self._limits = limits
 
     async def __call__(self, job: Job, ctx: JobContext) -> Answer:
-        order = StagePlanPayload.read(job.payload)
-        async with self._planes() as plane:
-            opening = for_staging(SourceCredentials.read(await plane.source(ctx.fence)))
-            async with opening.opened() as source:
-                side = Side.model_validate(order.side_document)
+        payload = StagePlanPayload.read(job.payload)
+        async with self._connect() as control_plane:
+            credentials = for_staging(SourceCredentials.read(await control_plane.source(ctx.fence)))
+            async with credentials.opened() as source:
+                side = Side.model_validate(payload.side_document)
                 sql = await source_sql(source, side)
-                limits = _limits(self._limits, side, Staging.model_validate(order.staging))
+                limits = _limits(self._limits, side, Staging.model_validate(payload.staging))
                 plan = await in_ranges(source, sql, await source.plan(sql, limits), limits)
                 ctx.log.info(
-                    "stage_planned", run_id=order.run_id, side=order.side, chunks=len(plan.chunks)
+                    "stage_planned",
+                    run_id=payload.run_id,
+                    side=payload.side,
+                    chunks=len(plan.chunks),
                 )
-                return await self._go_on(job, ctx, order, plan, plane)
+                return await self._add_chunks(job, ctx, payload, plan, control_plane)
 
-    async def _go_on(
+    async def _add_chunks(
         self,
         job: Job,
         ctx: JobContext,
-        order: StagePlanPayload,
+        payload: StagePlanPayload,
         plan: Plan,
-        plane: ReconcileControlPlane,
+        control_plane: ReconcileControlPlane,
     ) -> Result:
-        told = {
+        result = {
             "plan": str(ctx.fence.attempt_id),
             "chunks": len(plan.chunks),
             "snapshot": plan.chunks[0].snapshot,
         }
-        specs = _specs(job, ctx, order, plan)
+        specs = _specs(job, ctx, payload, plan)
         if plan.hold is None:
-            return Result(told, spawn=specs)
+            return Result(result, spawn=specs)
         try:
-            added = await plane.enqueue(specs)
-            await _chunks_over(plane, [each.job_id for each in added], plan.hold, ctx)
+            added = await control_plane.enqueue(specs)
+            await _wait_for_chunks(control_plane, [job.job_id for job in added], plan.hold, ctx)
             if isinstance(plan.hold, Unchanged):
                 await plan.hold.check()
         finally:
             await plan.hold.close()
-        return Result(told)
+        return Result(result)
 
 
 class ChunkStager:
-    """The handler of `stage_chunk`."""
+    """Handler of `stage_chunk`."""
 
     def __init__(
-        self, planes: Callable[[], ReconcileControlPlane], depot: ObjectStoreProvider
+        self, connect: Callable[[], ReconcileControlPlane], object_store: ObjectStoreProvider
     ) -> None:
-        self._planes = planes
-        self._depot = depot
+        self._connect = connect
+        self._object_store = object_store
 
     async def __call__(self, job: Job, ctx: JobContext) -> Answer:
-        order = StageChunkPayload.read(job.payload)
-        async with self._planes() as plane:
-            if await _is_superseded(plane, order):
+        payload = StageChunkPayload.read(job.payload)
+        async with self._connect() as control_plane:
+            if await _is_superseded(control_plane, payload):
                 return Result({"superseded": True, "rows": 0, "files": []})
-            opening = for_staging(SourceCredentials.read(await plane.source(ctx.fence)))
+            credentials = for_staging(SourceCredentials.read(await control_plane.source(ctx.fence)))
         try:
-            async with opening.opened() as source:
-                return Result(await self._stage(order, source, ctx))
+            async with credentials.opened() as source:
+                return Result(await self._stage(payload, source, ctx))
         except PenstockError as e:
             if (
-                order.snapshot is None
+                payload.snapshot is None
                 or "snapshot" not in e.message.lower()
                 or job.polls >= MAX_LOOKS
             ):
                 raise
             ctx.log.warning(
-                "stage_moment_lost", run_id=order.run_id, side=order.side, number=order.number
+                "stage_moment_lost", run_id=payload.run_id, side=payload.side, number=payload.number
             )
             return Park({}, LOST_SECONDS)
 
     async def _stage(
-        self, order: StageChunkPayload, source: Source, ctx: JobContext
+        self, payload: StageChunkPayload, source: Source, ctx: JobContext
     ) -> dict[str, Any]:
-        batches = _counted(source, order, ctx)
+        batches = _with_progress(source, payload, ctx)
         async with aclosing(batches):
             first = await anext(batches, None)
-            schema = first.schema if first is not None else await source.schema(order.sql)
+            schema = first.schema if first is not None else await source.schema(payload.sql)
             written = await write_parquet(
-                self._depot.open(),
-                order.prefix,
+                self._object_store.open(),
+                payload.prefix,
                 schema,
-                _with(first, batches),
+                _prepended(first, batches),
                 attempt=str(ctx.fence.attempt_id),
                 delta_packed=True,
             )
@@ -146,38 +151,43 @@ class ChunkStager:
             {"key": p.path, "rows": p.rows, "size": p.size, "sha256": p.sha256}
             for p in written.parts
         ]
-        return {"plan": order.plan, "number": order.number, "rows": written.rows, "files": files}
+        return {
+            "plan": payload.plan,
+            "number": payload.number,
+            "rows": written.rows,
+            "files": files,
+        }
 
 
-def for_staging(opening: SourceCredentials) -> SourceCredentials:
-    if opening.type != "trino":
-        return opening
-    role = require_role(opening.config.get("starburst_role"))
-    return replace(opening, config={**opening.config, "starburst_role": role})
+def for_staging(credentials: SourceCredentials) -> SourceCredentials:
+    if credentials.type != "trino":
+        return credentials
+    role = require_role(credentials.config.get("starburst_role"))
+    return replace(credentials, config={**credentials.config, "starburst_role": role})
 
 
-def _limits(usual: Limits, side: Side, asked: Staging) -> Limits:
-    """What the recipe or the run says, and the usual where they say nothing."""
-    given = asked.model_fields_set
+def _limits(usual: Limits, side: Side, staging: Staging) -> Limits:
+    """Limits of the recipe or the run, and the defaults where they have none."""
+    explicit = staging.model_fields_set
     return replace(
         usual,
         key=side.partition_key,
-        chunk_rows=asked.chunk_threshold_rows
-        if "chunk_threshold_rows" in given
+        chunk_rows=staging.chunk_threshold_rows
+        if "chunk_threshold_rows" in explicit
         else usual.chunk_rows,
-        max_chunks=asked.max_parallel_chunks
-        if "max_parallel_chunks" in given
+        max_chunks=staging.max_parallel_chunks
+        if "max_parallel_chunks" in explicit
         else usual.max_chunks,
     )
 
 
-def _specs(job: Job, ctx: JobContext, order: StagePlanPayload, plan: Plan) -> Sequence[JobSpec]:
+def _specs(job: Job, ctx: JobContext, payload: StagePlanPayload, plan: Plan) -> Sequence[JobSpec]:
     attempt = str(ctx.fence.attempt_id)
-    orders = [
+    chunk_payloads = [
         StageChunkPayload(
-            run_id=order.run_id,
-            side=order.side,
-            data_source_id=order.data_source_id,
+            run_id=payload.run_id,
+            side=payload.side,
+            data_source_id=payload.data_source_id,
             plan=attempt,
             plan_job=job.job_id,
             number=number,
@@ -190,57 +200,57 @@ def _specs(job: Job, ctx: JobContext, order: StagePlanPayload, plan: Plan) -> Se
     return [
         JobSpec(
             kind=STAGE_CHUNK,
-            payload=each.payload(),
+            payload=payload.payload(),
             group_id=job.group_id,
-            unique_key=f"{STAGE_CHUNK}:{attempt}:{each.number}",
+            unique_key=f"{STAGE_CHUNK}:{attempt}:{payload.number}",
             trace=job.trace,
         )
-        for each in orders
+        for payload in chunk_payloads
     ]
 
 
-async def _chunks_over(
-    plane: ReconcileControlPlane, job_ids: Sequence[int], hold: Hold, ctx: JobContext
+async def _wait_for_chunks(
+    control_plane: ReconcileControlPlane, job_ids: Sequence[int], hold: Hold, ctx: JobContext
 ) -> None:
-    """Waits for the chunks with the moment open; a chunk that failed for good, or a lost moment,
-    ends the plan."""
+    """Wait for the chunks with the snapshot open; a failed chunk, or a lost snapshot, fails the
+    plan."""
     waiting = list(job_ids)
     while waiting:
-        views = await plane.jobs(waiting)
+        views = await control_plane.jobs(waiting)
         if bad := [view for view in views if view.status in (Status.FAILED, Status.CANCELLED)]:
-            raise InvalidState(f"Chunk job {bad[0].job_id} did not succeed.")
+            raise InvalidState(f"Chunk job {bad[0].job_id} failed or was cancelled.")
         waiting = [view.job_id for view in views if not view.status.over]
         ctx.progress(percent=round(100 * (1 - len(waiting) / len(job_ids)), 1))
         if waiting and not await hold.alive():
             raise InvalidState(
                 "The source ended the transaction that all chunks share.",
-                hint="It is planned again.",
+                hint="The plan is retried.",
             )
         if waiting:
             await asyncio.sleep(LOOK_SECONDS)
 
 
-async def _is_superseded(plane: ReconcileControlPlane, order: StageChunkPayload) -> bool:
-    """Whether the plan that cut this chunk is being, or was, run again by another attempt."""
-    view = await plane.job(order.plan_job)
+async def _is_superseded(control_plane: ReconcileControlPlane, payload: StageChunkPayload) -> bool:
+    """Whether another attempt of the plan is running, or has run, since this chunk was created."""
+    view = await control_plane.job(payload.plan_job)
     if view.status is Status.SUCCEEDED:
-        return bool(view.result["plan"] != order.plan)
+        return bool(view.result["plan"] != payload.plan)
     ended = {str(attempt.attempt_id) for attempt in view.attempts if attempt.how != "running"}
-    return order.plan in ended
+    return payload.plan in ended
 
 
-async def _counted(
-    source: Source, order: StageChunkPayload, ctx: JobContext
+async def _with_progress(
+    source: Source, payload: StageChunkPayload, ctx: JobContext
 ) -> AsyncGenerator[pa.RecordBatch]:
     rows = 0
-    async with aclosing(source.stream(order.chunk(), trace=query_trace(ctx.fence))) as batches:
+    async with aclosing(source.stream(payload.chunk(), trace=query_trace(ctx.fence))) as batches:
         async for batch in batches:
             rows += batch.num_rows
             ctx.progress(rows=rows)
             yield batch
 
 
-async def _with(
+async def _prepended(
     first: pa.RecordBatch | None, rest: AsyncGenerator[pa.RecordBatch]
 ) -> AsyncGenerator[pa.RecordBatch]:
     if first is not None:

@@ -1,9 +1,9 @@
-"""Sources that are files already: read where they are, nothing of them is staged.
+"""Sources that already are files: read in place, not staged.
 
-Parquet in a folder is read by the engine itself. What a shut-in engine cannot reach (object stores)
-or does not read exactly (CSV) comes through the source's driver, once, into the scratch folder of
-the match: several pieces at a time, each a batch at a time. Every piece is of the object that was
-listed; one that changes in between is an error.
+The engine reads Parquet in a folder itself. What a sandboxed engine cannot reach (object stores) or
+does not read exactly (CSV) is copied once by the source's driver to the scratch folder of the
+match: several pieces in parallel, one batch at a time. Each piece belongs to the object version
+that was listed; an object that changes in between is an error.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 
-from penstock.engines.spill_room import writing
+from penstock.engines.spill import writing
 from penstock.reconcile.matching.column import case_twins
 from penstock.reconcile.staging.query import base
 from penstock.reconcile.staging.reading import source_sql
@@ -40,12 +40,12 @@ PIECES = Limits(chunk_bytes=32 * 1024 * 1024, max_chunks=64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
-    """One side's files. `told` goes into the manifest; `stamps` say whether files of others are
-    still the same."""
+class SideFiles:
+    """The input files of one side. `manifest_entry` is recorded in the manifest; `stamps` detect
+    changes of files read in place."""
 
     files: Sequence[Path]
-    told: Mapping[str, Any]
+    manifest_entry: Mapping[str, Any]
     filtered: bool
     stamps: Mapping[Path, Stamp] = field(default_factory=dict)
 
@@ -53,44 +53,47 @@ class Taken:
         for path, stamp in self.stamps.items():
             if not path.exists() or _stamp(path) != stamp:
                 raise SourceUnavailable(
-                    f"{path.name} changed while it was read.", hint="It is read again."
+                    f"{path.name} changed while it was read.",
+                    hint="The job is retried and reads it again.",
                 )
 
 
-async def take(source: Source, side: Side, target: Path) -> Taken:
+async def take(source: Source, side: Side, target: Path) -> SideFiles:
     if isinstance(source, FilesSource) and side.table is not None:
         paths = await source.on_disk(base(side, source.dialect))
         if paths is not None:
-            return await asyncio.to_thread(_in_place, side, paths)
+            return await asyncio.to_thread(_read_in_place, side, paths)
     in_case_only = await _differs_in_case_only(source, side)
     sql = base(side, source.dialect) if in_case_only else await source_sql(source, side)
     plan = await source.plan(sql, PIECES)
     files = [target.with_name(f"{target.stem}-{chunk.number:02d}.parquet") for chunk in plan.chunks]
-    rows = await _copied(source, plan, files)
-    told = await asyncio.to_thread(_read_from, source, plan)
-    return Taken(files=files, told=_told(side, rows) | told, filtered=not in_case_only)
+    rows = await _copy(source, plan, files)
+    digests = await asyncio.to_thread(_read_from, source, plan)
+    return SideFiles(
+        files=files, manifest_entry=_manifest_entry(side, rows) | digests, filtered=not in_case_only
+    )
 
 
 async def _differs_in_case_only(source: Source, side: Side) -> bool:
-    """Whether a table has columns that SQL over files would not tell apart: then it is read
-    whole, and filtered here."""
+    """Whether a table has columns that differ only in case, which SQL over files cannot tell apart:
+    then it is read whole and filtered here."""
     if not (isinstance(source, FilesSource) and side.table is not None and side.filters):
         return False
     return case_twins((await source.schema(base(side, source.dialect))).names) is not None
 
 
-def _in_place(side: Side, paths: Sequence[Path]) -> Taken:
+def _read_in_place(side: Side, paths: Sequence[Path]) -> SideFiles:
     stamps = {path: _stamp(path) for path in paths}
     rows = sum(pq.read_metadata(path).num_rows for path in paths)
-    told = _told(side, rows) | {"sha256": [_digest(path) for path in paths]}
-    return Taken(files=paths, told=told, filtered=False, stamps=stamps)
+    described = _manifest_entry(side, rows) | {"sha256": [_digest(path) for path in paths]}
+    return SideFiles(files=paths, manifest_entry=described, filtered=False, stamps=stamps)
 
 
-async def _copied(source: Source, plan: Plan, files: Sequence[Path]) -> int:
-    turns = asyncio.Semaphore(READERS)
+async def _copy(source: Source, plan: Plan, files: Sequence[Path]) -> int:
+    slots = asyncio.Semaphore(READERS)
 
     async def one(chunk: Chunk, file: Path) -> int:
-        async with turns:
+        async with slots:
             return await _piece(source, chunk, plan.schema, file)
 
     try:
@@ -113,7 +116,8 @@ async def _piece(source: Source, chunk: Chunk, schema: pa.Schema, file: Path) ->
 
 
 def _read_from(source: Source, plan: Plan) -> dict[str, Any]:
-    """Digests of files in a folder; of objects what their store calls the version that was read."""
+    """SHA-256 digests of files in a folder; for objects the version that was read, by their
+    store."""
     pieces = [
         part
         for chunk in plan.chunks
@@ -133,13 +137,13 @@ def _read_from(source: Source, plan: Plan) -> dict[str, Any]:
     }
 
 
-def _told(side: Side, rows: int) -> dict[str, Any]:
+def _manifest_entry(side: Side, rows: int) -> dict[str, Any]:
     return ({} if side.table is None else {"table": side.table}) | {"rows": rows}
 
 
 def _stamp(path: Path) -> Stamp:
-    found = path.stat()
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    stat = path.stat()
+    return stat.st_ino, stat.st_size, stat.st_mtime_ns
 
 
 def _digest(path: Path) -> str:

@@ -1,4 +1,4 @@
-"""A side's records as SQL of its source: its table or query, with the recipe's filters as typed
+"""The SQL that reads a side from its source: its table or query, with the recipe's filters as typed
 conditions."""
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _COMPARED = {
 
 
 def base(side: Side, dialect: str) -> str:
-    """All records of a side, as the recipe names them."""
+    """SELECT of all records of a side."""
     if side.query is not None:
         return side.query
     parts = [exp.to_identifier(part, quoted=True) for part in (side.table or "").split(".")]
@@ -60,8 +60,8 @@ def base(side: Side, dialect: str) -> str:
 def filtered(
     sql: str, schema: pa.Schema, filters: Sequence[Filter], dialect: str, *, plain: bool
 ) -> str:
-    """The query with its filters; `plain` says that it is `SELECT * FROM table`, which stays one
-    that can be cut."""
+    """The query with its filters; `plain` marks a `SELECT * FROM table`, which must stay
+    splittable."""
     if not filters:
         return sql
     where = " AND ".join(f"({_condition(condition, schema, dialect)})" for condition in filters)
@@ -69,13 +69,13 @@ def filtered(
 
 
 def where_inside(schema: pa.Schema, filters: Sequence[Filter]) -> str:
-    """The filters over the relation of files with this schema, in an engine of the DuckDB
-    dialect."""
+    """The filters as SQL over the relation of files with this schema, in a DuckDB-dialect
+    engine."""
     by_name = columns(schema)
     for condition in filters:
         _check_there(condition, schema)
-    asked = [_inner_condition(condition, by_name[condition.column]) for condition in filters]
-    return " AND ".join(f"({condition})" for condition in asked) or "TRUE"
+    conditions = [_inner_condition(condition, by_name[condition.column]) for condition in filters]
+    return " AND ".join(f"({condition})" for condition in conditions) or "TRUE"
 
 
 def _inner_condition(condition: Filter, column: Column) -> str:
@@ -85,10 +85,12 @@ def _inner_condition(condition: Filter, column: Column) -> str:
     return _condition_sql(condition, column.kind, named, "duckdb")
 
 
-def bound(recipe: Recipe, side: Side, given: Mapping[str, Any]) -> Side:
-    """The side with its parameters put in, each of the type that it was declared with."""
-    values = {name: _value(name, declared, given) for name, declared in recipe.parameters.items()}
-    if unknown := sorted(given.keys() - values.keys()):
+def bound(recipe: Recipe, side: Side, arguments: Mapping[str, Any]) -> Side:
+    """The side with its parameters replaced by values of their declared types."""
+    values = {
+        name: _value(name, declared, arguments) for name, declared in recipe.parameters.items()
+    }
+    if unknown := sorted(arguments.keys() - values.keys()):
         raise InvalidInput(
             f"There is no parameter {unknown[0][:80]}.",
             hint=f"Known: {', '.join(sorted(values))}." if values else "The recipe has none.",
@@ -97,8 +99,8 @@ def bound(recipe: Recipe, side: Side, given: Mapping[str, Any]) -> Side:
     return side.model_copy(update={"filters": filters})
 
 
-def _value(name: str, declared: Parameter, given: Mapping[str, Any]) -> Any:
-    value = given.get(name, declared.default)
+def _value(name: str, declared: Parameter, arguments: Mapping[str, Any]) -> Any:
+    value = arguments.get(name, declared.default)
     if declared.takes(value):
         return value
     raise InvalidInput(
@@ -117,7 +119,8 @@ def _put(value: Any, values: Mapping[str, Any]) -> Any:
         return value
     if value["parameter"] not in values:
         raise InvalidInput(
-            f"A filter names parameter {value['parameter'][:80]}, which the recipe does not declare.",
+            f"A filter names parameter {value['parameter'][:80]}, "
+            "which the recipe does not declare.",
             hint="Declare it under parameters.",
             parameter=value["parameter"][:80],
         )
@@ -139,7 +142,7 @@ def _check_there(condition: Filter, schema: pa.Schema) -> None:
 
 
 def condition_sql(condition: Filter, kind: Kind, dialect: str) -> str:
-    """A filter on a column of this kind; InvalidInput when the two do not fit."""
+    """A filter on a column of this kind; InvalidInput if value and kind do not fit."""
     named = exp.column(exp.to_identifier(condition.column, quoted=True))
     return _condition_sql(condition, kind, named, dialect)
 
@@ -153,8 +156,8 @@ def _condition_sql(condition: Filter, kind: Kind, named: exp.Expr, dialect: str)
 
 
 def _numeric(condition: Filter, dialect: str) -> bool:
-    """Whether text is to be read as numbers: files have no other columns, and what is no number in
-    them is an error."""
+    """Whether text is parsed as numbers: columns of files are text, and a value that is no number
+    is an error."""
     values = condition.value if isinstance(condition.value, list) else [condition.value]
     numbers = all(
         isinstance(value, int | float) and not isinstance(value, bool) for value in values
@@ -186,8 +189,7 @@ def _tree(condition: Filter, named: exp.Expr, kind: Kind) -> exp.Expr:
 
 
 def _text_tree(condition: Filter, named: exp.Expr, dialect: str) -> exp.Expr:
-    """A filter on a text, which every source is to compare by its characters, whatever its
-    collation is."""
+    """A filter on text, compared by characters on every source, whatever its collation."""
     if condition.op == "like":
         return _like(condition, named, dialect)
     plain = _tree(condition, named, Kind.TEXT)
@@ -205,7 +207,7 @@ def _text_tree(condition: Filter, named: exp.Expr, dialect: str) -> exp.Expr:
 
 
 def _like(condition: Filter, named: exp.Expr, dialect: str) -> exp.Expr:
-    """The escape is written out: some sources have the backslash, and some have none."""
+    """ESCAPE is explicit: sources differ in whether backslash is the default."""
     value = condition.value
     if not isinstance(value, str):
         raise _unfit(value, Kind.TEXT, condition, hint=_LIKE)
@@ -232,8 +234,8 @@ def _bytes(text: exp.Expr) -> exp.Expr:
 
 
 def _literal(value: Any, kind: Kind, condition: Filter) -> exp.Expr:
-    """A value as the column's kind has it; one that the column cannot have is an error, never a
-    filter of nothing."""
+    """A value as a literal of the column's kind; a value that the column cannot have is an error,
+    not a filter that matches nothing."""
     match kind, value:
         case Kind.OTHER, bool():
             return exp.true() if value else exp.false()
@@ -262,7 +264,7 @@ def _literal(value: Any, kind: Kind, condition: Filter) -> exp.Expr:
 def _unfit(value: object, kind: Kind, condition: Filter, hint: str = "") -> InvalidInput:
     return InvalidInput(
         f"The filter {condition.op} on {condition.column} compares a {kind} with {value!r:.80}.",
-        hint=hint or f"Give it {_SUCH_AS[kind]}.",
+        hint=hint or f"Use {_SUCH_AS[kind]}.",
         column=condition.column,
     )
 

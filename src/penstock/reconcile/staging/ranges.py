@@ -1,9 +1,9 @@
-"""Chunks by ranges of a key, for sources that cannot share a moment between connections.
+"""Chunks by key ranges, for sources whose connections cannot share a snapshot.
 
-Only where a recipe names a `partition_key`, and where a change in between is kept out or noticed.
-The edges are quantiles of a sample that the source itself has put in order, so skew and text split
-evenly and every row is in exactly one range, whatever the source's collation is. Nulls go with the
-first. A DuckDB file has one reader, which is parallel.
+Used only if a recipe sets `partition_key`, and if concurrent changes are excluded or detected. The
+bounds are quantiles of a sample sorted by the source itself, so skewed and text keys split evenly
+and every row is in exactly one range, whatever the source's collation. Nulls go to the first range.
+A DuckDB file has one reader, which is parallel.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from penstock.kit.errors import InvalidInput
-from penstock.reconcile.staging.read_moment import pinned, rows, unchanged
+from penstock.reconcile.staging.consistent_read import pinned, rows, unchanged
 from penstock.sources.single_table import bare
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _SAMPLED_ROWS = 20_000
 
 
 async def in_ranges(source: Source, sql: str, plan: Plan, limits: Limits) -> Plan:
-    """The plan, cut by the key of the limits where the source did not cut it itself."""
+    """The plan, split by the key of the limits if the source did not split it itself."""
     if (
         limits.key is None
         or limits.chunk_rows is None
@@ -54,15 +54,15 @@ async def in_ranges(source: Source, sql: str, plan: Plan, limits: Limits) -> Pla
 
 
 async def _cut(source: Source, inner: str, key: str, total: int, count: int) -> list[str]:
-    found = _quantiles(await _sample(source, inner, key, total), count)
-    edges = [_literal(edge).sql(dialect=source.dialect) for edge in found]
-    return [f"SELECT * FROM {inner}\nWHERE {each}" for each in _ranges(key, edges)]
+    quantiles = _quantiles(await _sample(source, inner, key, total), count)
+    edges = [_literal(edge).sql(dialect=source.dialect) for edge in quantiles]
+    return [f"SELECT * FROM {inner}\nWHERE {condition}" for condition in _ranges(key, edges)]
 
 
 def _key(schema: pa.Schema, name: str, dialect: str) -> str:
     if name not in schema.names:
         raise InvalidInput(
-            f"There is no column {name!r} to cut by.",
+            f"There is no column {name!r} to split by.",
             hint=f"There are: {', '.join(schema.names[:20])}.",
         )
     kind = schema.field(name).type
@@ -78,12 +78,15 @@ def _key(schema: pa.Schema, name: str, dialect: str) -> str:
 async def _sample(source: Source, inner: str, key: str, total: int) -> Sequence[Any]:
     share = min(1.0, _SAMPLED_ROWS / total)
     random = exp.Rand().sql(dialect=source.dialect)
-    sampled = f"SELECT {key} AS k FROM {inner}\nWHERE {key} IS NOT NULL AND {random} < {share:.9f} ORDER BY k"
+    sampled = (
+        f"SELECT {key} AS k FROM {inner}\nWHERE {key} IS NOT NULL"
+        f" AND {random} < {share:.9f} ORDER BY k"
+    )
     return [value for (value,) in await rows(source, sampled)]
 
 
 def _quantiles(ordered: Sequence[Any], count: int) -> list[Any]:
-    """`count - 1` inner edges, each once."""
+    """`count - 1` distinct inner bounds."""
     places = (i * len(ordered) // count for i in range(1, count))
     return list(dict.fromkeys(ordered[place] for place in places)) if ordered else []
 

@@ -1,4 +1,4 @@
-"""What a side is read with at its source, and what columns it has there."""
+"""The query that reads a side from its source, and its columns and first rows."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 MAX_SAMPLE_BYTES = 64 * 1024**2
-"""What a look at first rows may hold in the control plane's memory."""
+"""The most memory that a sample may use in the control plane."""
 
 
 async def source_sql(source: Source, side: Side) -> str:
-    """Checked by the guard where it is a query, filtered by columns that are really there."""
+    """Queries are checked by the SQL guard; filters are checked against the real columns."""
     sql = base(side, source.dialect)
     if side.query is not None:
         sql = (await asyncio.to_thread(check, sql, source.dialect)).sql
@@ -35,20 +35,20 @@ async def source_sql(source: Source, side: Side) -> str:
 
 async def first_rows(source: Source, side: Side, rows: int) -> pa.Table:
     plan = await source.plan(await source_sql(source, side), Limits(max_chunks=1))
-    found: list[pa.RecordBatch] = []
+    batches_read: list[pa.RecordBatch] = []
     size = 0
     async with aclosing(source.stream(plan.chunks[0])) as batches:
         async for batch in batches:
-            found.append(batch.slice(0, rows - sum(b.num_rows for b in found)))
-            size += found[-1].nbytes
+            batches_read.append(batch.slice(0, rows - sum(b.num_rows for b in batches_read)))
+            size += batches_read[-1].nbytes
             if size > MAX_SAMPLE_BYTES:
                 raise InvalidInput(
                     f"The first {rows} rows have more than {MAX_SAMPLE_BYTES // 1024**2} MB.",
                     hint="Ask for fewer rows, or leave wide columns out in the source's query.",
                 )
-            if sum(b.num_rows for b in found) >= rows:
+            if sum(b.num_rows for b in batches_read) >= rows:
                 break
-    return pa.Table.from_batches(found, plan.schema)
+    return pa.Table.from_batches(batches_read, plan.schema)
 
 
 async def source_schema(source: Source, side: Side) -> pa.Schema:

@@ -1,5 +1,5 @@
-"""What staging came to: the parts of the plan that ended, complete, or a sentence about what is
-missing."""
+"""The result of staging: the parts of the plan attempt that ended, complete, or an error about what
+is missing."""
 
 from __future__ import annotations
 
@@ -20,28 +20,31 @@ if TYPE_CHECKING:
 
 
 def parts_of(jobs: Sequence[asyncpg.Record], side: str) -> dict[str, Any]:
-    """The rows and files of one side. A plan that ran twice has two sets of chunks; the one that
-    ended counts."""
+    """The rows and files of one side. A plan that ran twice has two sets of chunks; those of the
+    successful attempt count."""
     plan = _the_plan(jobs, side)
-    told = _loaded(plan["result"])
+    planned = _loaded(plan["result"])
     chunks = {
         payload["number"]: _loaded(row["result"])
         for row, payload in _of(jobs, STAGE_CHUNK, side)
-        if payload["plan"] == told["plan"] and row["status"] == Status.SUCCEEDED
+        if payload["plan"] == planned["plan"] and row["status"] == Status.SUCCEEDED
     }
-    if sorted(chunks) != list(range(told["chunks"])):
-        raise InvalidState(f"The {side} side has {len(chunks)} of {told['chunks']} chunks staged.")
+    if sorted(chunks) != list(range(planned["chunks"])):
+        raise InvalidState(
+            f"The {side} side has {len(chunks)} of {planned['chunks']} chunks staged."
+        )
     ordered = [chunks[number] for number in sorted(chunks)]
     return {
         "files": [part for chunk in ordered for part in chunk["files"]],
         "rows": sum(chunk["rows"] for chunk in ordered),
-        "snapshot": told.get("snapshot"),
-        "chunks": told["chunks"],
+        "snapshot": planned.get("snapshot"),
+        "chunks": planned["chunks"],
     }
 
 
 def cause(jobs: Iterable[asyncpg.Record], otherwise: Json) -> dict[str, Any]:
-    """Why a group failed: the job that failed first, not those that were cancelled for it."""
+    """Why a group failed: the error of the job that failed first, not of those cancelled because of
+    it."""
     failed = [row for row in jobs if row["status"] == Status.FAILED and row["error"] is not None]
     if failed:
         error = dict(_loaded(failed[0]["error"]))
@@ -63,8 +66,8 @@ def _the_plan(jobs: Sequence[asyncpg.Record], side: str) -> asyncpg.Record:
 def _of(
     jobs: Sequence[asyncpg.Record], kind: str, side: str
 ) -> list[tuple[asyncpg.Record, Mapping[str, Any]]]:
-    found = [(row, _loaded(row["payload"])) for row in jobs if row["kind"] == kind]
-    return [(row, payload) for row, payload in found if payload["side"] == side]
+    pairs = [(row, _loaded(row["payload"])) for row in jobs if row["kind"] == kind]
+    return [(row, payload) for row, payload in pairs if payload["side"] == side]
 
 
 def _loaded(text: str | None) -> Any:

@@ -1,9 +1,8 @@
-"""How large numbers really are, by what Parquet files say of their row groups.
+"""The real digits of number columns, from the row group statistics of Parquet files.
 
-A column is declared for the largest amount there could ever be; the amounts there are most often
-need half of its bits, and arithmetic on 64 of them costs half of that on 128. A file that says too
-little changes nothing; one that says what is not true makes the engine refuse the value that does
-not fit.
+A column is declared for the largest amount there could ever be; real amounts usually need half of
+its bits, and arithmetic on 64 bits costs half of that on 128. Missing statistics change nothing;
+wrong ones make the engine refuse the value that does not fit.
 """
 
 from __future__ import annotations
@@ -42,14 +41,20 @@ def _held(column: Column, files: Sequence[pq.FileMetaData]) -> int | None:
 
 
 def _bounds(file: pq.FileMetaData, name: str) -> Iterator[tuple[Decimal, Decimal] | None]:
-    """The least and the greatest value of each row group that has any; None where that is not told,
-    or not exact."""
+    """The minimum and maximum of each non-empty row group; None where they are missing or
+    inexact."""
     places = [place for place in range(file.num_columns) if file.schema.column(place).path == name]
     for group in map(file.row_group, range(file.num_row_groups)):
-        told = group.column(places[0]).statistics if len(places) == 1 else None
-        if group.num_rows == 0 or (told is not None and told.null_count == group.num_rows):
+        statistics = group.column(places[0]).statistics if len(places) == 1 else None
+        if group.num_rows == 0 or (
+            statistics is not None and statistics.null_count == group.num_rows
+        ):
             continue
-        if told is None or not told.has_min_max or not isinstance(told.min, int | Decimal):
+        if (
+            statistics is None
+            or not statistics.has_min_max
+            or not isinstance(statistics.min, int | Decimal)
+        ):
             yield None
         else:
-            yield Decimal(told.min), Decimal(told.max)
+            yield Decimal(statistics.min), Decimal(statistics.max)

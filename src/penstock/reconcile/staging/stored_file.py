@@ -1,5 +1,5 @@
-"""An object of the storage as a file that Arrow seeks in: only what is asked for is read, and
-nothing is kept."""
+"""An object of the object store as a seekable file for Arrow: reads only the requested ranges,
+without a cache."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BATCH_ROWS = 20_000
 
 
 class StoredFile(io.RawIOBase):
-    """Read in threads; the store's calls run on the loop that made it."""
+    """Read in threads; the store's calls run on the event loop that created it."""
 
     def __init__(self, store: Store, key: str, size: int, loop: AbstractEventLoop) -> None:
         super().__init__()
@@ -47,17 +47,17 @@ class StoredFile(io.RawIOBase):
 
     def read(self, size: int = -1) -> bytes:
         left = max(0, self._size - self._at)
-        wanted = left if size < 0 else min(size, left)
-        if not wanted:
+        length = left if size < 0 else min(size, left)
+        if not length:
             return b""
-        asked = self._store.get_range(self._key, self._at, wanted)
-        data = asyncio.run_coroutine_threadsafe(asked, self._loop).result()
+        request = self._store.get_range(self._key, self._at, length)
+        data = asyncio.run_coroutine_threadsafe(request, self._loop).result()
         self._at += len(data)
         return data
 
 
 def batches(file: StoredFile) -> Iterator[pa.RecordBatch]:
-    """A row group at a time: Arrow reads ahead within what it is asked for."""
+    """One row group at a time: Arrow prefetches everything it is asked for at once."""
     with pq.ParquetFile(file, pre_buffer=False) as parquet:
         for group in range(parquet.metadata.num_row_groups):
             yield from parquet.iter_batches(_BATCH_ROWS, row_groups=[group])

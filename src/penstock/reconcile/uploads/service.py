@@ -1,4 +1,4 @@
-"""Uploaded files: CSV, Parquet or Excel, kept as one Parquet file each."""
+"""Uploaded files: CSV, Parquet or Excel, stored as one Parquet file each."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 SQL = load("penstock.reconcile.sql")
 _CHUNK = 1024 * 1024
 _MAX_NAME = 200
-_MAKE_ROOM = "DELETE /api/uploads/{upload_id} what you need no more."
+_MAKE_ROOM = "Delete uploads that you no longer need: DELETE /api/uploads/{upload_id}."
 PREFIX = "uploads/"
 SAMPLE_BYTES = 64 * MB
 EXPIRY_BATCH = 100
@@ -66,14 +66,14 @@ class Upload:
 
 
 class UploadQuotaExceeded(Conflict):
-    """Your uploads take as much as yours may; delete some that you need no more."""
+    """The user's uploads reached their quota; delete some of them."""
 
     code = "UPLOAD_QUOTA_EXCEEDED"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UploadQuota:
-    """What one user may have stored, for how long, and how large one file may be."""
+    """Storage quota and retention of one user, and the size limit of one file."""
 
     max_bytes: int = 1024 * MB
     user_bytes: int = 10 * 1024 * MB
@@ -92,7 +92,7 @@ class UploadQuota:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UploadUsage:
-    """What the uploads of one user take."""
+    """Storage used by the uploads of one user."""
 
     files: int
     bytes: int
@@ -109,7 +109,7 @@ class Uploads:
 
     async def add(
         self,
-        given: Path,
+        source: Path,
         *,
         name: str,
         owner: str,
@@ -121,7 +121,7 @@ class Uploads:
         upload_id = uuid4().hex
         key = f"{PREFIX}{upload_id}.parquet"
         with scratch_folder("upload") as folder:
-            parsed = await self._parser.convert(given, reading, folder)
+            parsed = await self._parser.convert(source, reading, folder)
             digest, size = await asyncio.to_thread(_put, self.store(), key, parsed.path)
         try:
             async with self._db.transaction() as tx:
@@ -144,18 +144,20 @@ class Uploads:
         return await self.get(upload_id)
 
     async def check_quota(self, owner: str, size: int = 0, tx: Tx | None = None) -> None:
-        """Refuses one upload too many. In a transaction, nobody else of that owner adds one until
-        it ends."""
+        """Refuse an upload over quota. In a transaction, locks the owner's quota until it ends."""
         async with self._db.transaction(tx) as inner:
             if tx is not None:
                 await inner.fetch(SQL.upload_quota_lock, owner_username=owner)
             usage = await self.usage(owner, inner)
         files, total = self.quota.user_files, self.quota.user_bytes
         if usage.files >= files:
-            message = f"{owner} has {usage.files:,} uploads; {files:,} is the most."
+            message = f"{owner} has {usage.files:,} uploads; the limit is {files:,}."
             raise UploadQuotaExceeded(message, hint=_MAKE_ROOM, files=usage.files, limit=files)
         if usage.bytes + size > total:
-            message = f"The uploads of {owner} take {usage.bytes:,} bytes; with {size:,} more they pass {total:,}."
+            message = (
+                f"The uploads of {owner} use {usage.bytes:,} bytes; "
+                f"{size:,} more would exceed the limit of {total:,}."
+            )
             raise UploadQuotaExceeded(message, hint=_MAKE_ROOM, bytes=usage.bytes, limit=total)
 
     async def usage(self, owner: str, tx: Tx | None = None) -> UploadUsage:
@@ -171,7 +173,7 @@ class Uploads:
         return _upload(row)
 
     async def page(self, *, owner: str | None, offset: int, limit: int) -> tuple[list[Upload], int]:
-        """Newest first, and how many there are; without an owner everybody's."""
+        """Newest first, with the total; of all owners if `owner` is None."""
         rows = await self._db.fetch(
             SQL.upload_list,
             owner_username=owner,
@@ -183,24 +185,24 @@ class Uploads:
         return [_upload(row) for row in rows], total
 
     async def used(self, upload_id: str) -> None:
-        """A run reads it: it is kept for another while."""
+        """Extend the upload's retention because a run reads it."""
         await self._db.fetch(SQL.upload_used, upload_id=upload_id)
 
     async def delete(self, upload_id: str) -> None:
-        """The row and the file, unless a run is about to read it."""
+        """Delete the row and the file, unless a run that is not over reads it."""
         async with self._db.transaction() as tx:
             row = await tx.row(SQL.upload_drop, upload_id=upload_id)
             if row is None:
                 await self.get(upload_id)
                 raise InvalidState(
-                    "A run that is not over reads this upload.",
+                    "A run that has not ended uses this upload.",
                     hint="Wait for it, or cancel it.",
                 )
             await self.store().delete([row["key"]])
         log.info("upload_deleted", upload_id=upload_id)
 
     async def delete_expired(self, limit: int) -> int:
-        """Uploads that no run has used for so long; the number of those that are gone."""
+        """Delete uploads that no run has used within the retention; returns their number."""
         async with self._db.transaction() as tx:
             rows = await tx.fetch(SQL.upload_expire, days=self.quota.days, limit=limit)
             if rows:
@@ -212,8 +214,8 @@ class Uploads:
         return await read_schema(self.store(), part)
 
     async def sample(self, upload: Upload, side: Side, rows: int) -> pa.Table:
-        """The first rows; with filters the first that those let through, for which the file is
-        copied once."""
+        """The first rows; with filters the first that pass them, for which the file is copied
+        once."""
         store = self.store()
         if not side.filters:
             file = StoredFile(store, upload.key, upload.size_bytes, asyncio.get_running_loop())
@@ -259,7 +261,7 @@ def _read_sample(path: Path) -> pa.Table:
 
 
 def _check_sample(size: int) -> None:
-    """Rows for a look are held in memory by the control plane."""
+    """The control plane holds sampled rows in memory."""
     if size > SAMPLE_BYTES:
         raise PayloadTooLarge(
             f"The first rows of the upload take more than {SAMPLE_BYTES:,} bytes.",

@@ -1,10 +1,10 @@
-"""Files that people bring, as one Parquet file of exact types: CSV, Parquet, Excel.
+"""Converts uploaded CSV, Parquet and Excel files to one Parquet file of exact types.
 
 This runs in the process that `parsing` starts for one file, within its limits.
 
-A CSV column is text, for nothing in the file says more; rules read numbers and dates out of text
-exactly or refuse. What cannot be meant is refused here, before it becomes a wrong count: a quote
-that is never closed swallows the rows after it, a column without a name cannot be asked for.
+A CSV column is text, because the file does not declare more; rules parse numbers and dates from
+text exactly or refuse. Likely mistakes are refused here, before they become a wrong count: an
+unclosed quote swallows the rows after it, and a column without a name cannot be referenced.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _MARKS = {
 """What the first bytes of a file say of its encoding. Longer marks are before those that they begin
 with."""
 _NO_ENCODINGS = frozenset({"idna", "punycode", "undefined", "raw-unicode-escape", "unicode-escape"})
-"""Codecs of Python that encode names and literals; no program writes files in them."""
+"""Python codecs for names and literals, not for files."""
 _PIECE = 1024 * 1024
 _SAMPLE = 64 * 1024
 _OTHER_ENCODING = "Is it another encoding? ?encoding=cp1252 says so."
@@ -64,8 +64,7 @@ _OTHER_ENCODING = "Is it another encoding? ?encoding=cp1252 says so."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """How a file is to be read: by its name, and for a CSV in which encoding and with which
-    delimiter."""
+    """How to read a file: its name, and for a CSV its encoding and delimiter."""
 
     name: str
     encoding: str = "utf-8"
@@ -83,7 +82,7 @@ class Reading:
         return form
 
     def check(self) -> None:
-        """What can be refused before the file is looked at."""
+        """Checks that do not need the content of the file."""
         if self.form == "csv":
             _check_delimiter(self.delimiter)
             text_encoding(self.encoding)
@@ -93,27 +92,27 @@ class Reading:
         return self.name.lower().endswith(".gz")
 
 
-async def as_parquet(given: Path, reading: Reading, folder: Path) -> Path:
-    """A file of ours in the folder, with the rows of the one that is given."""
+async def as_parquet(source: Path, reading: Reading, folder: Path) -> Path:
+    """Write the rows of the uploaded file to a new Parquet file in the folder."""
     form, path = reading.form, folder / ROWS_FILE
-    if not await asyncio.to_thread(lambda: given.stat().st_size):
+    if not await asyncio.to_thread(lambda: source.stat().st_size):
         raise InvalidInput("The file is empty.", hint="Upload at least a header.")
     if form == "csv":
-        return await _from_csv(given, reading, folder)
+        return await _from_csv(source, reading, folder)
     if form == "parquet":
-        await asyncio.to_thread(_check_parquet, given)
-        await asyncio.to_thread(rewrite, given, path, reading.limits)
+        await asyncio.to_thread(_check_parquet, source)
+        await asyncio.to_thread(rewrite, source, path, reading.limits)
     else:
-        await asyncio.to_thread(_from_sheet, given, path, reading.limits)
+        await asyncio.to_thread(_from_sheet, source, path, reading.limits)
     return path
 
 
-async def _from_csv(given: Path, reading: Reading, folder: Path) -> Path:
+async def _from_csv(upload: Path, reading: Reading, folder: Path) -> Path:
     _check_delimiter(reading.delimiter)
-    encoding = await asyncio.to_thread(_encoding, given, reading)
-    sign = await asyncio.to_thread(_checked_text, given, reading, encoding)
+    encoding = await asyncio.to_thread(_encoding, upload, reading)
+    sign = await asyncio.to_thread(_checked_text, upload, reading, encoding)
     (folder / "in").mkdir()
-    (folder / "in" / f"rows.csv{'.gz' if reading.gzipped else ''}").hardlink_to(given)
+    (folder / "in" / f"rows.csv{'.gz' if reading.gzipped else ''}").hardlink_to(upload)
     options = {"encoding": encoding, "delimiter": sign}
     config: dict[str, object] = {"url": f"file://{folder / 'in'}", "csv": options}
     path = folder / ROWS_FILE
@@ -136,7 +135,7 @@ async def _from_csv(given: Path, reading: Reading, folder: Path) -> Path:
 
 
 def text_encoding(name: str) -> codecs.CodecInfo:
-    """The codec of that name, if it is one that files of text are written in."""
+    """The codec of that name, if it is a text encoding that files use."""
     try:
         codec = codecs.lookup(name)
         if codec.name in _NO_ENCODINGS or "a,b\n".encode(name).decode(name) != "a,b\n":
@@ -149,10 +148,10 @@ def text_encoding(name: str) -> codecs.CodecInfo:
     return codec
 
 
-def _encoding(given: Path, reading: Reading) -> str:
-    """What the file's byte order mark says, where it has one; else what the caller says."""
+def _encoding(source: Path, reading: Reading) -> str:
+    """The encoding of the byte order mark, if there is one; otherwise the caller's."""
     named = text_encoding(reading.encoding)
-    with _unpacking(), _bytes(given, reading) as file:
+    with _unpacking(), _bytes(source, reading) as file:
         first = file.read(max(map(len, _MARKS)))
     return next((name for mark, name in _MARKS.items() if first.startswith(mark)), named.name)
 
@@ -174,13 +173,14 @@ def _check_delimiter(sign: str | None) -> None:
         raise InvalidInput(f"{sign!r} cannot be a delimiter.", hint="Such as , ; | or a tab.")
 
 
-def _checked_text(given: Path, reading: Reading, encoding: str) -> str:
-    """The delimiter of a file that is text, not too long, and has no row that would be misread."""
+def _checked_text(source: Path, reading: Reading, encoding: str) -> str:
+    """The delimiter of a file that is valid text, within limits, and has no row that would be
+    misread."""
     quotes = length = 0
-    packed = given.stat().st_size
+    packed = source.stat().st_size
     sign = None
     try:
-        with _unpacking(), _opened(given, reading, encoding) as file:
+        with _unpacking(), _opened(source, reading, encoding) as file:
             while piece := file.read(_PIECE):
                 sign = sign or delimiter(piece[:_SAMPLE], Csv(delimiter=reading.delimiter))
                 length += len(piece)
@@ -188,10 +188,10 @@ def _checked_text(given: Path, reading: Reading, encoding: str) -> str:
                 reading.limits.check_unpacked(length, packed, "file", "characters")
                 if "\0" in piece:
                     raise InvalidInput(
-                        "This is no CSV: it holds NUL characters.", hint=_OTHER_ENCODING
+                        "This is not a CSV file: it contains NUL characters.", hint=_OTHER_ENCODING
                     )
         sign = sign or ","
-        with _opened(given, reading, encoding) as file:
+        with _opened(source, reading, encoding) as file:
             wrong = misread(file, sign, QUOTE) if quotes or _has_one_column(file, sign) else None
     except UnicodeError as e:
         marked = encoding != codecs.lookup(reading.encoding).name
@@ -203,18 +203,18 @@ def _checked_text(given: Path, reading: Reading, encoding: str) -> str:
 
 
 def _has_one_column(file: TextIO, sign: str) -> bool:
-    """Of a file without quotes, which is at its beginning again afterwards."""
+    """For a file without quotes; rewinds it afterwards."""
     header = next((line for line in file if line.strip("\r\n")), "")
     file.seek(0)
     return sign not in header
 
 
-def _bytes(given: Path, reading: Reading) -> gzip.GzipFile | io.BufferedReader:
-    return gzip.open(given, "rb") if reading.gzipped else given.open("rb")
+def _bytes(source: Path, reading: Reading) -> gzip.GzipFile | io.BufferedReader:
+    return gzip.open(source, "rb") if reading.gzipped else source.open("rb")
 
 
-def _opened(given: Path, reading: Reading, encoding: str) -> TextIO:
-    return io.TextIOWrapper(_bytes(given, reading), encoding=without_mark(encoding), newline="")
+def _opened(source: Path, reading: Reading, encoding: str) -> TextIO:
+    return io.TextIOWrapper(_bytes(source, reading), encoding=without_mark(encoding), newline="")
 
 
 def _check_names(names: Sequence[str]) -> None:
@@ -228,16 +228,16 @@ def _check_names(names: Sequence[str]) -> None:
         )
 
 
-def _check_parquet(given: Path) -> None:
+def _check_parquet(source: Path) -> None:
     try:
-        with pq.ParquetFile(given) as file:
+        with pq.ParquetFile(source) as file:
             _check_names(file.schema_arrow.names)
     except (pa.ArrowException, OSError) as e:
-        raise InvalidInput(f"This is no Parquet file: {str(e)[:200]}") from None
+        raise InvalidInput(f"This is not a Parquet file: {str(e)[:200]}") from None
 
 
-def _from_sheet(given: Path, path: Path, limits: TableLimits) -> None:
-    names, columns = workbooks.read(given, limits)
+def _from_sheet(source: Path, path: Path, limits: TableLimits) -> None:
+    names, columns = workbooks.read(source, limits)
     _check_names(names)
     table = pa.table(dict(zip(names, columns, strict=True)))
     with RowGroupWriter(path, table.schema, limits) as writer:

@@ -1,7 +1,7 @@
 """The first sheet of an Excel workbook (.xlsx) as a table: a header, then rows.
 
-A column of one kind of value has its type, any other is text. Cells that hold an error, and
-formulas that were never calculated, are refused: the reader would take them for empty ones.
+A column with values of one kind has its type, any other is text. Error cells, and formulas that
+were never calculated, are refused: the reader would treat them as empty.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _VALUE = re.compile(rb"<(?:\w+:)?v>([^<]*)<")
 
 
 def read(file: Path, limits: TableLimits) -> tuple[list[str], list[pa.Array]]:
-    """The names in the first row, and a column for each."""
+    """The names in the first row, and the values of each column."""
     from python_calamine import CalamineWorkbook
 
     _check(file, limits)
@@ -95,7 +95,7 @@ def _check(file: Path, limits: TableLimits) -> None:
 
 
 def _first_sheet(book: zipfile.ZipFile) -> str:
-    """Where the first sheet is."""
+    """The archive path of the first sheet."""
     relation = _attribute(next(_SHEET.finditer(book.read(_WORKBOOK)))[1], rb"\w+:id")
     relations = (one[1] for one in _RELATION.finditer(book.read(_RELATIONS)))
     entry = next(one for one in relations if _attribute(one, rb"Id") == relation)
@@ -126,7 +126,7 @@ def _check_cells(sheet: IO[bytes], limits: TableLimits) -> None:
 
 
 class Extent:
-    """How far a sheet reaches, by what it declares and by the places of its rows and cells."""
+    """The extent of a sheet, from its declaration and from the positions of its rows and cells."""
 
     def __init__(self) -> None:
         self.rows = self.columns = 0
@@ -166,7 +166,7 @@ def _refused(what: str, attributes: bytes, hint: str) -> InvalidInput:
 
 
 def _rows(sheet: IO[bytes]) -> Iterator[bytes]:
-    """Whole rows of the sheet's XML, many at once."""
+    """Complete rows of the sheet's XML, many at a time."""
     rest = b""
     while piece := sheet.read(_PIECE):
         rest += piece

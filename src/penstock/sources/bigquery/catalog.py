@@ -22,20 +22,20 @@ class BigQueryCatalog:
     def __init__(self, config: Config, jobs: Jobs) -> None:
         self._config = config
         self._jobs = jobs
-        self._room = asyncio.Semaphore(_AT_ONCE)
+        self._concurrency = asyncio.Semaphore(_AT_ONCE)
 
     async def tables(self) -> Sequence[Table]:
-        """Of the configured dataset, or of all of them."""
+        """The tables of the configured dataset, or of all datasets."""
         datasets = [self._config.dataset] if self._config.dataset else await self._datasets()
-        found = await asyncio.gather(*(self._tables(name) for name in datasets))
-        return [table for tables in found for table in tables]
+        listings = await asyncio.gather(*(self._tables(name) for name in datasets))
+        return [table for tables in listings for table in tables]
 
     async def columns(self, table: Table) -> Sequence[Column]:
         described = await self._jobs.table(table.catalog, table.schema, table.name)
         return [
             Column(
                 name=field["name"],
-                data_type=_told(field),
+                data_type=_type_name(field),
                 nullable=field.get("mode") != "REQUIRED",
                 position=position,
                 default=field.get("defaultValueExpression"),
@@ -45,36 +45,33 @@ class BigQueryCatalog:
 
     async def keys(self, catalog: str, schema: str) -> Sequence[Key]:
         tables = await self._jobs.tables(catalog, schema)
-        found = await asyncio.gather(
-            *(
-                self._described(catalog, schema, each["tableReference"]["tableId"])
-                for each in tables
-            )
+        described = await asyncio.gather(
+            *(self._table(catalog, schema, item["tableReference"]["tableId"]) for item in tables)
         )
-        return [key for table in found for key in _keys(table)]
+        return [key for table in described for key in _keys(table)]
 
     async def _datasets(self) -> list[str]:
-        return sorted(each["datasetReference"]["datasetId"] for each in await self._jobs.datasets())
+        return sorted(item["datasetReference"]["datasetId"] for item in await self._jobs.datasets())
 
     async def _tables(self, dataset: str) -> list[Table]:
-        async with self._room:
-            found = await self._jobs.tables(self._config.project, dataset)
+        async with self._concurrency:
+            items = await self._jobs.tables(self._config.project, dataset)
         return [
             Table(
                 catalog=self._config.project,
                 schema=dataset,
-                name=each["tableReference"]["tableId"],
-                kind="view" if each.get("type") in _VIEWS else "table",
+                name=item["tableReference"]["tableId"],
+                kind="view" if item.get("type") in _VIEWS else "table",
             )
-            for each in found
+            for item in items
         ]
 
-    async def _described(self, project: str, dataset: str, table: str) -> dict[str, Any]:
-        async with self._room:
+    async def _table(self, project: str, dataset: str, table: str) -> dict[str, Any]:
+        async with self._concurrency:
             return await self._jobs.table(project, dataset, table)
 
 
-def _told(field: dict[str, Any]) -> str:
+def _type_name(field: dict[str, Any]) -> str:
     digits = ", ".join(str(field[name]) for name in ("precision", "scale") if name in field)
     kind = f"{field['type']}({digits})" if digits else str(field["type"])
     return f"ARRAY<{kind}>" if field.get("mode") == "REPEATED" else kind

@@ -15,11 +15,11 @@ _GOOGLE = ".googleapis.com"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """`project` pays for the queries; `dataset` is where a table without one is looked up.
+    """`project` is billed for the queries; `dataset` is the default for unqualified tables.
 
-    `service_account` is the JSON of a service account's key; without it the machine's own
-    credentials are used. The endpoints are Google's, or an emulator's on this machine (plain http),
-    to which no ambient credentials are sent.
+    `service_account` is the JSON key of a service account; without it the machine's credentials are
+    used. The endpoints are Google's, or an emulator's on this machine (plain http), to which no
+    ambient credentials are sent.
     """
 
     project: Annotated[str, Field(pattern=r"^[a-z0-9.:\-]{4,100}$")]
@@ -52,10 +52,10 @@ class Config:
 
 
 def _check_endpoint(url: str) -> None:
-    """A token for Google is shown to nobody else."""
+    """Ensure that a Google token is sent only to Google."""
     checked_url(url, source="bigquery")
     host = urlsplit(url).hostname or ""
     if not is_loopback(host) and not host.endswith(_GOOGLE):
         raise InvalidInput(
-            "bigquery: an endpoint is one of *.googleapis.com, or an emulator on this machine."
+            "bigquery: an endpoint must be a *.googleapis.com host, or an emulator on this machine."
         )

@@ -1,4 +1,4 @@
-"""Tokens: from a service account's key, or from the machine."""
+"""Google access tokens, from a service account's key or from the machine."""
 
 # mypy: disable-error-code="import-untyped, no-untyped-call"
 from __future__ import annotations
@@ -32,7 +32,7 @@ _TOKEN_SECONDS = 30.0
 
 
 class Credentials:
-    """Shared by all requests of a source; a token is asked for when there is none that still holds."""
+    """Shared by all requests of a source; fetches a new token when the current one has expired."""
 
     def __init__(self, config: Config, outbound: Outbound) -> None:
         self._outbound = outbound
@@ -40,25 +40,25 @@ class Credentials:
         self._google = (
             None if config.service_account is None else _service_account(config.service_account)
         )
-        self._asking = threading.Lock()
+        self._lock = threading.Lock()
 
     async def headers(self) -> dict[str, str]:
         return await asyncio.to_thread(self.headers_now)
 
     def headers_now(self) -> dict[str, str]:
-        """Blocks while a token is asked for. Google's errors are not shown: they quote the request."""
+        """Blocks while fetching a token. Google's errors are not shown: they quote the request."""
         try:
-            with self._asking:
+            with self._lock:
                 return self._headers()
         except google.auth.exceptions.DefaultCredentialsError:
             raise SourceRefused(
-                "This machine has no Google credentials.", hint="Give the key of a service account."
+                "This machine has no Google credentials.", hint="Set the key of a service account."
             ) from None
         except google.auth.exceptions.TransportError:
             raise SourceUnavailable("Google's token service cannot be reached.") from None
         except google.auth.exceptions.GoogleAuthError as e:
             raise SourceRefused(
-                "Google refused the credentials.", error_name=type(e).__name__
+                "Google rejected the credentials.", error_name=type(e).__name__
             ) from None
 
     def _headers(self) -> dict[str, str]:
@@ -78,7 +78,7 @@ def _service_account(text: str) -> google.auth.credentials.Credentials:
         info = orjson.loads(text)
         if info["type"] != "service_account" or not _is_token_service(info["token_uri"]):
             raise ValueError
-        found: google.auth.credentials.Credentials = (
+        credentials: google.auth.credentials.Credentials = (
             service_account.Credentials.from_service_account_info(info, scopes=_SCOPES)
         )
     except (KeyError, TypeError, ValueError, google.auth.exceptions.GoogleAuthError):
@@ -86,7 +86,7 @@ def _service_account(text: str) -> google.auth.credentials.Credentials:
             "bigquery: service_account is not the JSON key of a Google service account.",
             field="credentials.service_account",
         ) from None
-    return found
+    return credentials
 
 
 def _is_token_service(uri: str) -> bool:
@@ -114,7 +114,8 @@ class _Reply(google.auth.transport.Response):
 
 
 class _Transport(google.auth.transport.Request):
-    """Google's library over a checked client: the key's own token_uri names where it goes."""
+    """An HTTP transport for Google's library with outbound checks: the key's token_uri is user
+    input."""
 
     def __init__(self, outbound: Outbound) -> None:
         self._outbound = outbound

@@ -1,4 +1,4 @@
-"""BigQuery's errors in our words, from both of its doors."""
+"""Translate BigQuery's errors, from its REST API and its Storage Read API."""
 
 # mypy: disable-error-code="import-untyped"
 from __future__ import annotations
@@ -66,7 +66,7 @@ def http_failure(answer: Answer) -> PenstockError:
 
 
 def job_failure(error: Mapping[str, Any]) -> PenstockError:
-    """What a job's `errorResult` means."""
+    """The error for a job's `errorResult`."""
     reason = str(error.get("reason", ""))
     kind = _BY_REASON.get(reason, SourceError)
     return kind(
@@ -80,15 +80,15 @@ def rpc_failure(error: grpc.RpcError) -> PenstockError:
     return kind(f"BigQuery: {str(error.details() or code.name)[:500]}", error_name=code.name)
 
 
-def is_passing(error: grpc.RpcError) -> bool:
-    """Whether the same stream may be gone on with."""
+def is_transient(error: grpc.RpcError) -> bool:
+    """Whether reading the stream can be resumed."""
     return _BY_CODE.get(error.code()) is SourceUnavailable
 
 
 def _error(body: bytes) -> dict[str, Any]:
     try:
-        found = orjson.loads(body)
+        document = orjson.loads(body)
     except orjson.JSONDecodeError:
         return {}
-    error = found.get("error") if isinstance(found, dict) else None
+    error = document.get("error") if isinstance(document, dict) else None
     return error if isinstance(error, dict) else {"message": error}

@@ -1,6 +1,6 @@
-"""BigQuery's REST half: what a query would give, running it, ending it, and what there is.
+"""BigQuery's REST API: describe, run and cancel queries, list tables.
 
-We name a job ourselves, so that sending it again after a lost answer finds the one that already
+The client chooses the job id, so that a retry after a lost response finds the job that already
 runs.
 """
 
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
     from penstock.sources.bigquery.types import Fields
 
 PRODUCT = "BigQuery"
-_LOOK_MILLISECONDS = 10_000
-_FAREWELL_SECONDS = 5.0
+_POLL_MILLISECONDS = 10_000
+_CANCEL_SECONDS = 5.0
 
 log = logging.get("sources.bigquery")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Destination:
-    """The table that holds a job's result, for a day."""
+    """The table with a job's result; it expires after a day."""
 
     project: str
     dataset: str
@@ -49,7 +49,7 @@ class Destination:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Described:
-    """A query's columns, and where its job will run: only there can the job be asked after."""
+    """A query's columns and the location of its job, which later requests for the job must name."""
 
     fields: Fields
     location: str | None
@@ -64,29 +64,30 @@ class Jobs:
             config.rest_endpoint.rstrip("/"),
             outbound,
             timeout=config.request_timeout,
-            patience=config.retry_seconds,
+            retry_seconds=config.retry_seconds,
         )
-        self._farewells: set[asyncio.Task[None]] = set()
+        self._cancellations: set[asyncio.Task[None]] = set()
 
     async def close(self) -> None:
-        await asyncio.gather(*self._farewells)
+        await asyncio.gather(*self._cancellations)
         await self._rest.close()
 
     async def describe(self, sql: str) -> Described:
-        """By a dry run, which costs nothing; whatever is not one SELECT is refused."""
+        """Describe a query by a dry run, which is free; anything but one SELECT is rejected."""
         reference = self._reference(None, self._config.location)
         job = {"configuration": {"dryRun": True, **self._query(sql)}, "jobReference": reference}
         answer = await self._ask("POST", self._path("jobs"), body=job)
-        found = answer["statistics"]["query"]
-        if found.get("statementType") != "SELECT":
+        statistics = answer["statistics"]["query"]
+        if statistics.get("statementType") != "SELECT":
             raise SourceQueryError(
-                f"{found.get('statementType', 'This')} is not a query.", hint="Write one SELECT."
+                f"{statistics.get('statementType', 'This')} is not a query.",
+                hint="Write one SELECT.",
             )
         location = answer.get("jobReference", {}).get("location", self._config.location)
-        return Described(fields=found["schema"].get("fields", ()), location=location)
+        return Described(fields=statistics["schema"].get("fields", ()), location=location)
 
     async def run(self, sql: str, location: str | None, trace: str = "") -> Destination:
-        """Run a query to its end; whoever leaves before that cancels it at BigQuery."""
+        """Run a query to completion; a cancellation of this call cancels the job."""
         job_id = f"penstock_{uuid4().hex}"
         configuration = {**self._query(sql), "labels": {"penstock": _label(trace)}}
         job = {"configuration": configuration, "jobReference": self._reference(job_id, location)}
@@ -94,9 +95,8 @@ class Jobs:
             await self._insert(job)
             return await self._finished(job_id, location)
         except BaseException as e:
-            if isinstance(e, SourceUnavailable) or not isinstance(
-                e, PenstockError
-            ):  # else it is over already
+            # Any other PenstockError means that the job has already ended.
+            if isinstance(e, SourceUnavailable) or not isinstance(e, PenstockError):
                 await self._cancel(job_id, location)
             raise
 
@@ -106,14 +106,14 @@ class Jobs:
         )
 
     async def datasets(self) -> list[dict[str, Any]]:
-        return [each async for each in self._pages(self._path("datasets"), "datasets")]
+        return [item async for item in self._pages(self._path("datasets"), "datasets")]
 
     async def tables(self, project: str, dataset: str) -> list[dict[str, Any]]:
         path = f"{_project(project)}/datasets/{quote(dataset)}/tables"
-        return [each async for each in self._pages(path, "tables")]
+        return [item async for item in self._pages(path, "tables")]
 
     async def _insert(self, job: dict[str, Any]) -> None:
-        """A job that is there already is ours, from a try whose answer was lost."""
+        """Insert the job; 409 means that an earlier try, whose response was lost, did it."""
         answer = await self._rest.send(
             "POST", self._path("jobs"), body=job, headers=await self._credentials.headers()
         )
@@ -122,27 +122,29 @@ class Jobs:
 
     async def _finished(self, job_id: str, location: str | None) -> Destination:
         where = {"location": location} if location else {}
-        look = {
+        poll = {
             "maxResults": "0",
-            "timeoutMs": str(min(_LOOK_MILLISECONDS, self._longest_look)),
+            "timeoutMs": str(min(_POLL_MILLISECONDS, self._longest_poll)),
             **where,
         }
-        while not (await self._ask("GET", self._path("queries", job_id), params=look))[
+        while not (await self._ask("GET", self._path("queries", job_id), params=poll))[
             "jobComplete"
         ]:
             pass
         job = await self._ask("GET", self._path("jobs", job_id), params=where)
         if error := job["status"].get("errorResult"):
             raise job_failure(error)
-        found = job["configuration"]["query"]["destinationTable"]
+        destination = job["configuration"]["query"]["destinationTable"]
         return Destination(
-            project=found["projectId"], dataset=found["datasetId"], table=found["tableId"]
+            project=destination["projectId"],
+            dataset=destination["datasetId"],
+            table=destination["tableId"],
         )
 
     async def _cancel(self, job_id: str, location: str | None) -> None:
         task = asyncio.create_task(self._cancel_once(job_id, location))
-        self._farewells.add(task)
-        task.add_done_callback(self._farewells.discard)
+        self._cancellations.add(task)
+        task.add_done_callback(self._cancellations.discard)
         await asyncio.shield(task)
 
     async def _cancel_once(self, job_id: str, location: str | None) -> None:
@@ -154,15 +156,15 @@ class Jobs:
         except PenstockError as e:
             log.warning("bigquery_cancel_failed", job=job_id, error=e.message)
             return
-        status = await self._rest.once("POST", path, headers=headers, seconds=_FAREWELL_SECONDS)
+        status = await self._rest.once("POST", path, headers=headers, seconds=_CANCEL_SECONDS)
         log.info("bigquery_job_cancelled", job=job_id, status=status)
 
     async def _pages(self, path: str, name: str) -> AsyncIterator[dict[str, Any]]:
         params = {"maxResults": "1000"}
         while True:
             page = await self._ask("GET", path, params=params)
-            for each in page.get(name, ()):
-                yield each
+            for item in page.get(name, ()):
+                yield item
             if "nextPageToken" not in page:
                 return
             params["pageToken"] = page["nextPageToken"]
@@ -182,7 +184,7 @@ class Jobs:
         return answer.json(PRODUCT)
 
     @property
-    def _longest_look(self) -> int:
+    def _longest_poll(self) -> int:
         return int(self._config.request_timeout * 500)
 
     def _query(self, sql: str) -> dict[str, Any]:
@@ -197,8 +199,8 @@ class Jobs:
         return {"query": query}
 
     def _reference(self, job_id: str | None, location: str | None) -> dict[str, str]:
-        found = {"projectId": self._config.project, "jobId": job_id, "location": location}
-        return {name: value for name, value in found.items() if value is not None}
+        reference = {"projectId": self._config.project, "jobId": job_id, "location": location}
+        return {name: value for name, value in reference.items() if value is not None}
 
     def _path(self, *parts: str) -> str:
         return "/".join([_project(self._config.project), *map(quote, parts)])

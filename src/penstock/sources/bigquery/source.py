@@ -11,7 +11,7 @@ from penstock.sources.bigquery.config import Config
 from penstock.sources.bigquery.credentials import Credentials
 from penstock.sources.bigquery.jobs import PRODUCT, Described, Jobs
 from penstock.sources.bigquery.streams import Reading, Storage
-from penstock.sources.bigquery.types import kept, schema_of
+from penstock.sources.bigquery.types import cast_to_schema, schema_of
 from penstock.sources.config import read
 from penstock.sources.contract import Chunk, Limits, Plan
 
@@ -30,7 +30,7 @@ def connect(
 
 
 class BigQuerySource:
-    """A read session lives for six hours by itself, so a plan holds nothing open."""
+    """A BigQuery project; plans need no hold, because a read session lives for six hours."""
 
     dialect = "bigquery"
 
@@ -48,7 +48,7 @@ class BigQuerySource:
         await asyncio.to_thread(self._storage.close)
 
     async def test(self) -> str:
-        """A query of one row all the way: the job, its table, the session and its stream."""
+        """Read one row through all steps: the job, its table, the session and its stream."""
         [batch] = [batch async for batch in self.stream(Chunk(number=0, sql="SELECT 1 AS answer"))]
         return f"{PRODUCT} v2, project {self._config.project}: {batch.num_rows} row"
 
@@ -58,21 +58,21 @@ class BigQuerySource:
     async def plan(self, sql: str, limits: Limits) -> Plan:
         described = await self._jobs.describe(sql)
         schema = schema_of(described.fields)
-        known = {FIELDS: described.fields, LOCATION: described.location}
+        extra = {FIELDS: described.fields, LOCATION: described.location}
         if limits.max_chunks == 1:
-            return Plan(chunks=[Chunk(number=0, sql=sql, extra=known)], schema=schema)
+            return Plan(chunks=[Chunk(number=0, sql=sql, extra=extra)], schema=schema)
         table = await self._jobs.run(sql, described.location, "plan")
         stored = await self._jobs.table(table.project, table.dataset, table.table)
         rows = int(stored["numRows"]) if "numRows" in stored else None
-        wanted = max(1, limits.count(size=int(stored.get("numBytes", 0)), rows=rows))
-        session = await asyncio.to_thread(self._storage.session, table, wanted)
+        stream_count = max(1, limits.count(size=int(stored.get("numBytes", 0)), rows=rows))
+        session = await asyncio.to_thread(self._storage.session, table, stream_count)
         chunks = [
             Chunk(
                 number=number,
                 sql=sql,
                 snapshot=session.name,
                 estimated_rows=session.rows // max(1, len(session.streams)),
-                extra={**known, STREAM: stream},
+                extra={**extra, STREAM: stream},
             )
             for number, stream in enumerate(
                 session.streams or [""]
@@ -93,7 +93,7 @@ class BigQuerySource:
             )
             async with aclosing(batches):
                 async for batch in batches:
-                    yield kept(batch, schema)
+                    yield cast_to_schema(batch, schema)
 
     @property
     def catalog(self) -> BigQueryCatalog:

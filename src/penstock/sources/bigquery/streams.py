@@ -1,8 +1,7 @@
-"""BigQuery's Storage Read API: a session is one moment of a table, a stream a part of it as Arrow.
+"""BigQuery's Storage Read API: a session is a snapshot of a table, a stream is a part of it.
 
-The calls are made on the channel itself, not through Google's client: that one waits for a stream's
-first message before it hands out what could cancel it. A stream whose connection breaks is gone on
-with at the row it had come to.
+Calls go through the gRPC channel, not Google's client, which returns a cancellable call only after
+a stream's first message. A stream whose connection breaks is resumed at the next row.
 """
 
 # mypy: disable-error-code="import-untyped, no-untyped-call"
@@ -19,7 +18,7 @@ import pyarrow as pa
 from google.cloud.bigquery_storage_v1 import types as messages
 
 from penstock.kit import logging
-from penstock.sources.bigquery.failure import is_passing, rpc_failure
+from penstock.sources.bigquery.failure import is_transient, rpc_failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 
 _SERVICE = "/google.cloud.bigquery.storage.v1.BigQueryRead"
 _OPTIONS = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
-_SETBACKS, _FIRST_DELAY, _LONGEST_DELAY = 6, 0.1, 5.0
+_MAX_RETRIES, _FIRST_DELAY, _LONGEST_DELAY = 6, 0.1, 5.0
 
 log = logging.get("sources.bigquery")
 
@@ -81,7 +80,7 @@ class Storage:
         )
         metadata = self._metadata(f"read_session.table={quote(table.path)}")
         try:
-            made = self._create(
+            session = self._create(
                 request,
                 metadata=metadata,
                 timeout=self._config.request_timeout,
@@ -89,16 +88,16 @@ class Storage:
             )
         except grpc.RpcError as e:
             raise rpc_failure(e) from None
-        names = tuple(stream.name for stream in made.streams)
-        return Session(name=made.name, streams=names, rows=made.estimated_row_count)
+        names = tuple(stream.name for stream in session.streams)
+        return Session(name=session.name, streams=names, rows=session.estimated_row_count)
 
     def rows(self, stream: str, offset: int) -> Any:
-        """The call: an iterator of answers that can be cancelled."""
+        """The gRPC call: a cancellable iterator of responses."""
         request = messages.ReadRowsRequest(read_stream=stream, offset=offset)
         return self._read(request, metadata=self._metadata(f"read_stream={quote(stream)}"))
 
     def _metadata(self, routing: str) -> list[tuple[str, str]]:
-        # gRPC resolves by itself; its hosts are Google's, by TLS, or an emulator's literal address.
+        # gRPC resolves names itself; hosts are Google's, over TLS, or an emulator's IP address.
         host, _, port = self._config.storage_target.rpartition(":")
         with suppress(OSError):
             self._outbound.addresses(host, int(port))
@@ -106,7 +105,7 @@ class Storage:
 
 
 class Reading:
-    """One stream from its first row to its last, in the thread that asks."""
+    """Reads one stream to its end in the calling thread, resuming after transient errors."""
 
     def __init__(self, storage: Storage, stream: str) -> None:
         self._storage = storage
@@ -123,7 +122,7 @@ class Reading:
                     offset, setbacks = offset + batch.num_rows, 0
             except grpc.RpcError as e:
                 setbacks += 1
-                if self._stopped.is_set() or setbacks > _SETBACKS or not is_passing(e):
+                if self._stopped.is_set() or setbacks > _MAX_RETRIES or not is_transient(e):
                     raise rpc_failure(e) from None
                 log.warning(
                     "bigquery_stream_resumed", row=offset, setback=setbacks, error=e.code().name

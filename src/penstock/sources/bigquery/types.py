@@ -1,8 +1,8 @@
-"""BigQuery's types as Arrow's, and batches made to keep that promise.
+"""Map BigQuery's types to Arrow, and cast batches to the mapped schema.
 
 The Storage Read API sends every NUMERIC as decimal128(38, 9) and every BIGNUMERIC as decimal256(76,
-38). A column that was declared with a precision has just that one here: the digits are the same,
-and the cast refuses to lose any.
+38). A column declared with a precision gets exactly that one; the cast fails rather than lose
+digits.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ def schema_of(fields: Fields) -> pa.Schema:
     return pa.schema([(field["name"], _type(field)) for field in fields])
 
 
-def kept(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The batch in the types that were promised."""
+def cast_to_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The batch in the types of the schema."""
     if batch.schema.names != schema.names:
-        raise SourceError("BigQuery sent other columns than it described.")
+        raise SourceError("BigQuery sent different columns than it described.")
     try:
         arrays = [
             column.cast(field.type) for column, field in zip(batch.columns, schema, strict=True)
@@ -70,7 +70,7 @@ def _type(field: Mapping[str, Any]) -> pa.DataType:
 def _element(field: Mapping[str, Any]) -> pa.DataType:
     kind = field["type"]
     if kind in ("RECORD", "STRUCT"):
-        return pa.struct([(each["name"], _type(each)) for each in field["fields"]])
+        return pa.struct([(child["name"], _type(child)) for child in field["fields"]])
     if kind == "RANGE":
         ends = _element(field["rangeElementType"])
         return pa.struct([("start", ends), ("end", ends)])
@@ -78,7 +78,7 @@ def _element(field: Mapping[str, Any]) -> pa.DataType:
         return _decimal(kind, field)
     if kind not in _SIMPLE:
         raise SourceQueryError(
-            f"Column {field.get('name', '')} is {kind}, which has no place in Parquet.",
+            f"Column {field.get('name', '')} is {kind}, which Parquet cannot store.",
             hint=f"CAST({field.get('name', 'it')} AS STRING)",
         )
     return _SIMPLE[kind]

@@ -1,5 +1,5 @@
-"""What the schema browser asks: indices and data streams are tables, aliases views. There are no
-keys."""
+"""Metadata for the schema browser: indices and data streams are tables, aliases are views. There
+are no keys."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class ElasticsearchCatalog:
         self._client = client
 
     async def tables(self) -> Sequence[Table]:
-        """All that the credentials may see but hidden indices."""
+        """Everything that the credentials may see except hidden indices."""
         cluster = str((await self._client.document("GET", "/"))["cluster_name"])
-        found = await self._client.document("GET", "/_resolve/index/*")
+        groups = await self._client.document("GET", "/_resolve/index/*")
         kinds = {"indices": "table", "data_streams": "table", "aliases": "view"}
         named = [
-            (each["name"], kind) for group, kind in kinds.items() for each in found.get(group, ())
+            (item["name"], kind) for group, kind in kinds.items() for item in groups.get(group, ())
         ]
         return [
             Table(catalog=cluster, schema=SCHEMA, name=name, kind=kind)
@@ -41,7 +41,7 @@ class ElasticsearchCatalog:
         )
         return [
             Column(name=path, data_type=field.kind, nullable=True, position=position)
-            for position, (path, field) in enumerate(fields.known.items(), 1)
+            for position, (path, field) in enumerate(fields.by_path.items(), 1)
             if field.nested_in is None
         ]
 

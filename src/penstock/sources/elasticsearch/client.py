@@ -1,4 +1,4 @@
-"""Requests to one cluster, and the points in time that were opened there."""
+"""Client of one cluster: requests, and points in time (snapshots for searches)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from penstock.sources.rest import Answer
 
 PRODUCT = "Elasticsearch"
-_FAREWELL_SECONDS = 5.0
+_CANCEL_SECONDS = 5.0
 
 log = logging.get("sources.elasticsearch")
 
@@ -34,13 +34,13 @@ class Client:
             config.url.rstrip("/"),
             outbound,
             timeout=config.request_timeout,
-            patience=config.retry_seconds,
+            retry_seconds=config.retry_seconds,
             ca_file=config.ca_file,
         )
-        self._farewells: set[asyncio.Task[None]] = set()
+        self._cancellations: set[asyncio.Task[None]] = set()
 
     async def close(self) -> None:
-        await asyncio.gather(*self._farewells)
+        await asyncio.gather(*self._cancellations)
         await self._rest.close()
 
     async def ask(
@@ -52,7 +52,7 @@ class Client:
         params: Mapping[str, str] | None = None,
         trace: str = "",
     ) -> Answer:
-        """A good answer; any other is raised as what it means."""
+        """The response if its status is 200; raises the translated error otherwise."""
         answer = await self._rest.send(
             method, path, body=body, params=params, headers=self._headers(trace)
         )
@@ -63,36 +63,34 @@ class Client:
     async def document(self, method: str, path: str, *, body: object = None) -> dict[str, Any]:
         return (await self.ask(method, path, body=body)).json(PRODUCT)
 
-    async def open_moment(self, index: str) -> str:
-        """A point in time: what is written from now on is not seen through it. It lives while it is
-        read."""
+    async def open_point_in_time(self, index: str) -> str:
+        """Open a point in time, which does not see later writes; each search extends its life."""
         params = {"keep_alive": self.config.keep_alive}
         answer = await self.ask("POST", f"/{in_path(index)}/_pit", params=params)
         return str(answer.json(PRODUCT)["id"])
 
-    async def close_moment(self, pit: str) -> None:
-        """It is asked for even when the caller is being cancelled itself; one that stays open
-        expires."""
-        task = asyncio.create_task(self._close_moment(pit))
-        self._farewells.add(task)
-        task.add_done_callback(self._farewells.discard)
+    async def close_point_in_time(self, pit: str) -> None:
+        """Close it, even if the caller is being cancelled; one that stays open expires."""
+        task = asyncio.create_task(self._close_point_in_time(pit))
+        self._cancellations.add(task)
+        task.add_done_callback(self._cancellations.discard)
         await asyncio.shield(task)
 
     @asynccontextmanager
-    async def moment(self, index: str) -> AsyncIterator[str]:
-        pit = await self.open_moment(index)
+    async def point_in_time(self, index: str) -> AsyncIterator[str]:
+        pit = await self.open_point_in_time(index)
         try:
             yield pit
         finally:
-            await self.close_moment(pit)
+            await self.close_point_in_time(pit)
 
-    async def _close_moment(self, pit: str) -> None:
+    async def _close_point_in_time(self, pit: str) -> None:
         status = await self._rest.once(
             "DELETE",
             "/_pit",
             body={"id": pit},
             headers=self._headers(""),
-            seconds=_FAREWELL_SECONDS,
+            seconds=_CANCEL_SECONDS,
         )
         if status != 200:
             log.warning(
@@ -110,8 +108,8 @@ class Client:
         return {**sent, "X-Opaque-Id": trace.encode("ascii", "replace").decode()} if trace else sent
 
 
-class MomentHold:
-    """Keeps a plan's point in time; each look at it makes it live longer."""
+class PointInTimeHold:
+    """Keeps a plan's point in time alive; each `alive` call extends it."""
 
     def __init__(self, client: Client, pit: str) -> None:
         self._client = client
@@ -132,7 +130,7 @@ class MomentHold:
         return True
 
     async def close(self) -> None:
-        await self._client.close_moment(self._pit)
+        await self._client.close_point_in_time(self._pit)
 
     @property
     def _keep_alive(self) -> str:

@@ -13,11 +13,10 @@ from penstock.sources.rest import checked_url, scrubbed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """`url` is `https://host:port`; plain http is for this machine, unless `allow_http` says more.
+    """`url` is `https://host:port`; plain http is for this machine only, unless `allow_http`.
 
     `api_key` is the encoded form that Elasticsearch shows once, or `id:key`. `keep_alive_minutes`
-    is how long a point in time lives when nobody reads from it: longer than a chunk may wait for
-    its worker.
+    is how long an unused point in time lives: longer than a chunk may wait for a worker.
     """
 
     url: str
@@ -34,9 +33,9 @@ class Config:
 
     def __post_init__(self) -> None:
         if self.password is not None and self.api_key is not None:
-            raise InvalidInput("elasticsearch: give a password or an API key, not both.")
+            raise InvalidInput("elasticsearch: set a password or an API key, not both.")
         if (self.password is None) != (self.user is None):
-            raise InvalidInput("elasticsearch: user and password belong together.")
+            raise InvalidInput("elasticsearch: set both user and password, or neither.")
         checked_url(self.url, source="elasticsearch", allow_http=self.allow_http)
 
     @property

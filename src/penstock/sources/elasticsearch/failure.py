@@ -1,4 +1,4 @@
-"""Elasticsearch's errors in our words: its own type and reason, and never a credential."""
+"""Translate Elasticsearch's errors: its type and reason, without credentials."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LOST = "search_context_missing_exception"
 
 
 def failure(answer: Answer, config: Config) -> PenstockError:
-    """What an answer that is not 200 means to the caller."""
+    """The error for a response that is not 200."""
     error = _error(answer.body)
     causes = list(_causes(error))
     name = str(causes[-1].get("type", f"HTTP {answer.status}"))
@@ -32,17 +32,15 @@ def failure(answer: Answer, config: Config) -> PenstockError:
 
 
 def partial(shards: dict[str, Any], config: Config) -> PenstockError:
-    """A search that left shards out: its hits would be fewer than the index has."""
+    """The error for a search with failed shards, whose hits are incomplete."""
     failures = shards.get("failures") or [{}]
     reason = failures[0].get("reason") or {}
     if reason.get("type") == _LOST:
         return SnapshotLost(
             "The point in time is gone: it expired, or was closed.", error_name=_LOST
         )
-    told = config.scrub(str(reason.get("reason", "no reason given")))[:500]
-    return SourceError(
-        f"{shards.get('failed')} of {shards.get('total')} shards did not answer: {told}"
-    )
+    message = config.scrub(str(reason.get("reason", "no reason given")))[:500]
+    return SourceError(f"{shards.get('failed')} of {shards.get('total')} shards failed: {message}")
 
 
 def _kind(status: int) -> type[PenstockError]:
@@ -57,19 +55,19 @@ def _kind(status: int) -> type[PenstockError]:
 
 def _error(body: bytes) -> dict[str, Any]:
     try:
-        found = orjson.loads(body)
+        document = orjson.loads(body)
     except orjson.JSONDecodeError:
         return {}
-    error = found.get("error") if isinstance(found, dict) else None
+    error = document.get("error") if isinstance(document, dict) else None
     return error if isinstance(error, dict) else {"reason": error}
 
 
 def _causes(error: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The error, then what lies under it; the last one says most."""
+    """The error, then its causes; the last one is the most specific."""
     yield error
     yield from (
-        each["reason"]
-        for each in error.get("failed_shards", ())
-        if isinstance(each.get("reason"), dict)
+        shard["reason"]
+        for shard in error.get("failed_shards", ())
+        if isinstance(shard.get("reason"), dict)
     )
     yield from error.get("root_cause", ())

@@ -1,8 +1,8 @@
-"""A mapping as columns: which field has which Arrow type, and where in a hit its value lies.
+"""Translate a mapping to columns: the Arrow type of each field, and where a hit has its value.
 
-Scalars are asked for as `fields`, which Elasticsearch gives in the mapping's type whatever the
-document said ("7" in a long is 7, a date in any of its formats one moment). Objects and types
-without a scalar come as JSON from the document itself.
+Scalars are requested as `fields`, which Elasticsearch returns in the mapping's type whatever the
+document contains ("7" in a long is 7, a date in any of its formats is one timestamp). Objects and
+types without a scalar are read as JSON from the document itself.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ class Field:
     path: str
     kind: str
     nested_in: str | None = None
-    """The nearest nested object above it: its values cannot be told apart outside of that object."""
+    """The nearest enclosing nested object; outside of it the values are indistinguishable."""
     also: str | None = None
-    """Another type that it has in another index of the pattern."""
+    """A different type of the field in another index of the pattern."""
 
     @property
     def arrow(self) -> pa.DataType:
@@ -66,27 +66,27 @@ class Field:
 
     @property
     def from_document(self) -> bool:
-        """Not among `fields`: it is looked up in `_source`."""
+        """Whether the value is read from `_source` instead of `fields`."""
         return self.is_json or self.kind == "binary"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fields:
-    """`known` are all that can be named, `top` those that `*` means."""
+    """All fields by path; `top` are the paths that `*` selects."""
 
-    known: Mapping[str, Field]
+    by_path: Mapping[str, Field]
     top: tuple[str, ...]
 
     def named(self, path: str) -> Field:
         if path in META:
             return Field(path=path, kind=path)
-        field = self.known.get(path)
+        field = self.by_path.get(path)
         if field is None:
             raise SourceQueryError(f"There is no field {path} in the mapping.")
         if field.nested_in is not None:
             raise SourceQueryError(
                 f"Field {path} is inside the nested field {field.nested_in}.",
-                hint=f"Select {field.nested_in}: it comes as JSON.",
+                hint=f"Select {field.nested_in}, which is returned as JSON.",
             )
         if field.also is not None:
             raise SourceQueryError(
@@ -96,8 +96,8 @@ class Fields:
 
 
 def read_mappings(answer: Mapping[str, Any]) -> Fields:
-    """One view of all indices that a name stood for."""
-    known: dict[str, Field] = {}
+    """The merged fields of all indices that a name resolves to."""
+    by_path: dict[str, Field] = {}
     top: dict[str, None] = {}
     for index in answer.values():
         properties = {
@@ -106,12 +106,12 @@ def read_mappings(answer: Mapping[str, Any]) -> Fields:
         }
         top |= dict.fromkeys(properties)
         for field in _resolved(
-            {each.path: each for each in _walk(properties, "", None)}, properties
+            {field.path: field for field in _walk(properties, "", None)}, properties
         ):
-            before = known.setdefault(field.path, field)
+            before = by_path.setdefault(field.path, field)
             if before.arrow != field.arrow or before.is_json != field.is_json:
-                known[field.path] = replace(before, also=field.kind)
-    return Fields(known=known, top=tuple(top))
+                by_path[field.path] = replace(before, also=field.kind)
+    return Fields(by_path=by_path, top=tuple(top))
 
 
 def _walk(properties: Mapping[str, Any], prefix: str, nested_in: str | None) -> Iterator[Field]:
@@ -123,11 +123,11 @@ def _walk(properties: Mapping[str, Any], prefix: str, nested_in: str | None) -> 
         yield from _walk(definition.get("fields", {}), f"{path}.", nested_in)
 
 
-def _resolved(found: dict[str, Field], properties: Mapping[str, Any]) -> Iterator[Field]:
-    """An alias has the type of the field that it stands for."""
+def _resolved(fields: dict[str, Field], properties: Mapping[str, Any]) -> Iterator[Field]:
+    """The fields, with aliases replaced by the type of their target."""
     targets = dict(_aliases(properties, ""))
-    for path, field in found.items():
-        target = found.get(targets.get(path, ""))
+    for path, field in fields.items():
+        target = fields.get(targets.get(path, ""))
         yield (
             field
             if target is None

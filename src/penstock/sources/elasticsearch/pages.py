@@ -1,8 +1,7 @@
-"""A page of hits as one record batch.
+"""Convert a page of hits to one record batch.
 
-Elasticsearch has no columnar answer over REST, so its values are Python objects for the moment
-between the JSON parser and the typed array: one page of them at a time, which is what keeps memory
-flat.
+Elasticsearch has no columnar format over REST, so values are Python objects between the JSON parser
+and the typed array, for one page at a time, which bounds the memory.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ class Decoder:
         self.schema = schema_of(columns)
 
     def request(self) -> dict[str, Any]:
-        """What a search must ask for so that `page` can read its answer."""
+        """The part of a search request that selects the fields for `page`."""
         fields = [column.field for column in self._columns if column.field.kind not in META]
         scalars = [_asked(field) for field in fields if not field.from_document]
         documents = sorted({field.path for field in fields if field.from_document})
@@ -70,7 +69,7 @@ class Decoder:
             return pa.array(values, field.arrow)
         except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
             raise SourceError(
-                f"Field {field.path} has a value that is no {field.kind}.", field=field.path
+                f"Field {field.path} has a value that is not a {field.kind}.", field=field.path
             ) from None
 
 
@@ -89,7 +88,7 @@ def _values(field: Field, hits: list[Hit]) -> Iterator[Any]:
 
 
 def _only(values: list[Any] | None, path: str) -> Any:
-    """`fields` gives every value in a list; more than one does not fit into a column."""
+    """The single value of a `fields` list; more than one does not fit into a column."""
     if not values:
         return None
     if len(values) > 1:
@@ -109,11 +108,11 @@ def _bytes(value: object, path: str) -> bytes | None:
     try:
         return base64.b64decode(value, validate=False)
     except binascii.Error:
-        raise SourceError(f"Field {path} has a value that is no binary.", field=path) from None
+        raise SourceError(f"Field {path} has a value that is not base64.", field=path) from None
 
 
 def _dig(node: object, path: str) -> Any:
-    """The value at a path; a document may write `a.b` as an object in an object or as one name."""
+    """The value at a path; `a.b` may be a nested object or a single name in the document."""
     if isinstance(node, list):
         raise _array_in(path)
     if not isinstance(node, dict):
@@ -121,14 +120,14 @@ def _dig(node: object, path: str) -> Any:
     if path in node:
         return node[path]
     for at in (at for at, sign in enumerate(path) if sign == "."):
-        if (found := _dig(node.get(path[:at]), path[at + 1 :])) is not None:
-            return found
+        if (value := _dig(node.get(path[:at]), path[at + 1 :])) is not None:
+            return value
     return None
 
 
 def _array_in(path: str) -> SourceError:
     return SourceError(
-        f"Field {path} has an array in a document; a column holds one value a row.",
-        hint="Select the object around it, which comes as JSON, or exclude such documents.",
+        f"Field {path} has an array in a document; a column has one value per row.",
+        hint="Select the enclosing object, which is returned as JSON, or exclude such documents.",
         field=path,
     )

@@ -1,4 +1,4 @@
-"""What a source's SQL asks for: an index, columns, a condition."""
+"""Parse a source's SQL into an index, columns and a condition."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 # Elasticsearch quotes as Trino does, and the guard knows that dialect.
 DIALECT = "trino"
 _INDEX = re.compile(r"""[^\s"'()\\/?#;_][^\s"'()\\/?#;]*""")
-_HINT = "It is SELECT columns FROM index [WHERE condition], or the name of an index."
+_HINT = "Write SELECT columns FROM index [WHERE condition], or the name of an index."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """`wanted` are pairs of a column's name and a field's path; None in their place is `*`."""
+    """`selected` are pairs of column name and field path; None stands for `*`."""
 
     index: str
-    wanted: tuple[tuple[str, str] | None, ...]
+    selected: tuple[tuple[str, str] | None, ...]
     translatable: str | None = None
-    """A query of all columns under the same condition, for Elasticsearch to translate; None without
-    a condition."""
+    """A query of all columns with the same condition, for `/_sql/translate`; None without a
+    condition."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,33 +43,33 @@ class Column:
 
 def read_query(sql: str) -> Query:
     if _INDEX.fullmatch(sql.strip()):
-        return Query(index=_checked(sql.strip()), wanted=(None,))
+        return Query(index=_checked(sql.strip()), selected=(None,))
     tree, one = single_table.parse(sql, DIALECT), single_table.one_table(sql, DIALECT)
     table = tree.find(exp.Table) if tree is not None else None
     if tree is None or one is None or table is None or table.args.get("db"):
-        raise SourceQueryError("This is no query that can be asked of Elasticsearch.", hint=_HINT)
+        raise SourceQueryError("Elasticsearch sources do not support this query.", hint=_HINT)
     names = {table.name, table.alias_or_name}
     return Query(
         index=_checked(table.name),
-        wanted=tuple(_wanted(each, names) for each in tree.expressions),
+        selected=tuple(_selected(expression, names) for expression in tree.expressions),
         translatable=_everything(one.text) if tree.args.get("where") else None,
     )
 
 
 def columns_of(query: Query, fields: Fields) -> list[Column]:
-    found: list[Column] = []
-    for each in query.wanted:
-        pairs = [(path, path) for path in fields.top] if each is None else [each]
-        found += [Column(name=name, field=fields.named(path)) for name, path in pairs]
-    distinct([column.name for column in found])
-    return found
+    columns: list[Column] = []
+    for pair in query.selected:
+        pairs = [(path, path) for path in fields.top] if pair is None else [pair]
+        columns += [Column(name=name, field=fields.named(path)) for name, path in pairs]
+    distinct([column.name for column in columns])
+    return columns
 
 
 def schema_of(columns: list[Column]) -> pa.Schema:
     return pa.schema([(column.name, column.field.arrow) for column in columns])
 
 
-def _wanted(expression: exp.Expression, names: set[str]) -> tuple[str, str] | None:
+def _selected(expression: exp.Expression, names: set[str]) -> tuple[str, str] | None:
     inner = expression.this if isinstance(expression, exp.Alias) else expression
     if inner.is_star and isinstance(inner, exp.Star | exp.Column):
         return None

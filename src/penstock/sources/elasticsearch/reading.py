@@ -1,8 +1,7 @@
-"""One slice of a point in time, page after page, each search going on after the last hit of the one
-before.
+"""Read one slice of a point in time page by page, with `search_after` the previous page's last hit.
 
-Hits are sorted by `_shard_doc`, which is the order they lie in, so a page costs the same wherever
-it is. The size of a page follows the size of the documents.
+Hits are sorted by `_shard_doc`, their order on disk, so every page costs the same. The page size
+adapts to the size of the documents.
 """
 
 from __future__ import annotations
@@ -29,9 +28,8 @@ _FIRST_ROWS = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
-    """What to read: the columns, the condition in Elasticsearch's own language, and which slice of
-    how many."""
+class SliceRead:
+    """What to read: the columns, the condition as query DSL, and the slice number and count."""
 
     columns: list[Column]
     condition: dict[str, Any] | None = None
@@ -48,11 +46,11 @@ class Order:
 
 
 async def read(
-    client: Client, pit: str, order: Order, trace: str
+    client: Client, pit: str, slice_read: SliceRead, trace: str
 ) -> AsyncGenerator[pa.RecordBatch]:
     config = client.config
-    decoder = Decoder(order.columns)
-    body = order.search(decoder)
+    decoder = Decoder(slice_read.columns)
+    body = slice_read.search(decoder)
     rows = min(_FIRST_ROWS, config.page_rows)
     while True:
         body |= {"pit": {"id": pit, "keep_alive": config.keep_alive}, "size": rows}
@@ -63,7 +61,7 @@ async def read(
             params={"allow_partial_search_results": "false"},
             trace=trace,
         )
-        page = await asyncio.to_thread(lambda found: decoder.page(found.json(PRODUCT)), answer)
+        page = await asyncio.to_thread(lambda reply: decoder.page(reply.json(PRODUCT)), answer)
         _check_whole(page, client)
         if page.after is None:
             return
@@ -77,4 +75,4 @@ def _check_whole(page: Page, client: Client) -> None:
     if page.shards.get("failed"):
         raise partial(page.shards, client.config)
     if page.timed_out:
-        raise SourceUnavailable("Elasticsearch gave up on a search before its end.")
+        raise SourceUnavailable("A search timed out at Elasticsearch before it was complete.")

@@ -8,11 +8,11 @@ from penstock.kit.outbound import FOR_OPERATOR, Outbound
 from penstock.sources.config import read as read_config
 from penstock.sources.contract import Chunk, Limits, Plan
 from penstock.sources.elasticsearch.catalog import ElasticsearchCatalog
-from penstock.sources.elasticsearch.client import PRODUCT, Client, MomentHold, in_path
+from penstock.sources.elasticsearch.client import PRODUCT, Client, PointInTimeHold, in_path
 from penstock.sources.elasticsearch.config import Config
 from penstock.sources.elasticsearch.mapping import Field, read_mappings
 from penstock.sources.elasticsearch.query import DIALECT, Column, columns_of, read_query, schema_of
-from penstock.sources.elasticsearch.reading import Order, read
+from penstock.sources.elasticsearch.reading import SliceRead, read
 from penstock.sources.errors import SourceError, SourceRefused
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from penstock.sources.elasticsearch.query import Query
 
-_MOST_SLICES = 1024  # index.max_slices_per_pit, as it comes
+_MAX_SLICES = 1024  # the default of index.max_slices_per_pit
 
 
 def connect(
@@ -34,7 +34,7 @@ def connect(
 
 
 class ElasticsearchSource:
-    """The chunks of a plan are slices of one point in time, which its hold closes."""
+    """A cluster; the chunks of a plan are slices of one point in time, which its hold closes."""
 
     dialect = DIALECT
 
@@ -50,7 +50,7 @@ class ElasticsearchSource:
     async def test(self) -> str:
         version = (await self._client.document("GET", "/")).get("version") or {}
         if "number" not in version or version.get("distribution") == "opensearch":
-            raise SourceError(f"What answered is not {PRODUCT}.")
+            raise SourceError(f"The server is not {PRODUCT}.")
         return f"{PRODUCT} {version['number']}"
 
     async def schema(self, sql: str) -> pa.Schema:
@@ -63,7 +63,7 @@ class ElasticsearchSource:
         query = read_query(sql)
         columns, condition = await self._columns(query), await self._condition(query)
         slices, rows = await self._size(query.index, limits)
-        pit = await self._client.open_moment(query.index) if slices > 1 else None
+        pit = await self._client.open_point_in_time(query.index) if slices > 1 else None
         stored = {
             "columns": [asdict(column) for column in columns],
             "condition": condition,
@@ -79,20 +79,20 @@ class ElasticsearchSource:
             )
             for number in range(slices)
         ]
-        hold = None if pit is None else MomentHold(self._client, pit)
+        hold = None if pit is None else PointInTimeHold(self._client, pit)
         return Plan(chunks=chunks, schema=schema_of(columns), hold=hold)
 
     async def stream(self, chunk: Chunk, *, trace: str = "") -> AsyncGenerator[pa.RecordBatch]:
         query = read_query(chunk.sql)
-        order = _planned(chunk.extra) or await self._order(query)
+        slice_read = _planned(chunk.extra) or await self._slice_read(query)
         if chunk.snapshot is not None:
-            async with aclosing(read(self._client, chunk.snapshot, order, trace)) as batches:
+            async with aclosing(read(self._client, chunk.snapshot, slice_read, trace)) as batches:
                 async for batch in batches:
                     yield batch
             return
         async with (
-            self._client.moment(query.index) as pit,
-            aclosing(read(self._client, pit, order, trace)) as batches,
+            self._client.point_in_time(query.index) as pit,
+            aclosing(read(self._client, pit, slice_read, trace)) as batches,
         ):
             async for batch in batches:
                 yield batch
@@ -101,8 +101,8 @@ class ElasticsearchSource:
     def catalog(self) -> ElasticsearchCatalog:
         return ElasticsearchCatalog(self._client)
 
-    async def _order(self, query: Query) -> Order:
-        return Order(columns=await self._columns(query), condition=await self._condition(query))
+    async def _slice_read(self, query: Query) -> SliceRead:
+        return SliceRead(columns=await self._columns(query), condition=await self._condition(query))
 
     async def _columns(self, query: Query) -> list[Column]:
         mappings = await self._client.document("GET", f"/{in_path(query.index)}/_mapping")
@@ -117,7 +117,7 @@ class ElasticsearchSource:
         return translated.get("query")
 
     async def _size(self, index: str, limits: Limits) -> tuple[int, int | None]:
-        """How many slices, and the rows; whoever may read but not look at sizes reads in one."""
+        """The number of slices, and the rows; one slice if the credentials cannot read sizes."""
         if limits.max_chunks == 1:
             return 1, None
         try:
@@ -126,14 +126,16 @@ class ElasticsearchSource:
             return 1, None
         total = stats["_all"]["primaries"]
         rows = total["docs"]["count"]
-        wanted = limits.count(size=total["store"]["size_in_bytes"], rows=rows)
-        return max(1, min(wanted, _MOST_SLICES)), rows
+        slices = limits.count(size=total["store"]["size_in_bytes"], rows=rows)
+        return max(1, min(slices, _MAX_SLICES)), rows
 
 
-def _planned(extra: Mapping[str, Any]) -> Order | None:
+def _planned(extra: Mapping[str, Any]) -> SliceRead | None:
     if "columns" not in extra:
         return None
-    columns = [Column(name=each["name"], field=Field(**each["field"])) for each in extra["columns"]]
-    return Order(
+    columns = [
+        Column(name=column["name"], field=Field(**column["field"])) for column in extra["columns"]
+    ]
+    return SliceRead(
         columns=columns, condition=extra["condition"], slice=extra["slice"], slices=extra["slices"]
     )

@@ -1,2 +1,1 @@
-"""A DuckDB in this process that reaches nothing but what it was given; the drivers `duckdb` and
-`files` stand on it."""
+"""A sandboxed DuckDB in this process, used by the drivers `duckdb` and `files`."""

@@ -1,9 +1,9 @@
-"""An instance that is prepared, then locked, then queried.
+"""A DuckDB instance that is prepared, then locked, then queried.
 
-Locked means: no file or network but one directory, no extension, no setting changed, no Python
-variable read by its name. That directory can still be written by COPY, which DuckDB 2 also takes
-inside a WITH; so a query is first parsed alone and must be one SELECT, and then runs as a subquery,
-where statements that write are not allowed.
+Locked means: no files except one directory, no network, no extensions, no changes of settings, no
+access to Python variables by name. COPY can still write to that directory, and DuckDB 2 also allows
+COPY inside a WITH. So a query is first parsed alone and must be one SELECT, and then runs as a
+subquery, where statements that write are not allowed.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
 
-_CELLS = 1_000_000
-_LEAST_ROWS = 2048
-_MOST_ROWS = 32_768
+_MAX_CELLS = 1_000_000
+_MIN_ROWS = 2048
+_MAX_ROWS = 32_768
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,13 +45,13 @@ class Engine:
     def __init__(self, limits: Limits, directory: Path | None = None) -> None:
         self._limits = limits
         self._directory = directory
-        self._making = threading.Lock()
+        self._cursor_lock = threading.Lock()
         self._path: Sequence[str] = ()
         self._spill = Scratch.create("duckdb")
         try:
             with translated():
                 self._main = duckdb.connect(":memory:", config=self._settings())
-                # Among the settings of `connect` it is shown and not obeyed.
+                # In the config of `connect` it is accepted and has no effect.
                 self._main.execute("SET max_temp_directory_size = $1", [self._limits.spill])
         except BaseException:
             self._spill.remove()
@@ -70,8 +70,8 @@ class Engine:
         }
 
     def prepare(self, attach: Callable[[DuckDBPyConnection], Sequence[str]]) -> None:
-        """Attach and define what shall be readable; returns the search path. After it the doors are
-        shut."""
+        """Run `attach`, which defines the readable data and returns the search path; then lock the
+        instance."""
         with translated():
             self._path = attach(self._main)
             self._main.execute("SET GLOBAL TimeZone = 'UTC'")
@@ -82,11 +82,11 @@ class Engine:
             self._main.execute("SET lock_configuration = true")
 
     def session(self, streams: Mapping[str, object] | None = None) -> Session:
-        """A query's own; `streams` are Arrow streams that it sees as tables."""
+        """A session for one query; `streams` are Arrow streams that it sees as tables."""
         return Session(self, streams or {})
 
     def cursor(self) -> DuckDBPyConnection:
-        with self._making:
+        with self._cursor_lock:
             cursor = self._main.cursor()
         if self._path:
             cursor.execute(f"SET search_path = '{','.join(map(quoted, self._path))}'")
@@ -98,7 +98,7 @@ class Engine:
 
 
 class Session:
-    """One cursor, used in one thread; `cancel` may come from another, at any time."""
+    """One cursor, used by one thread; `cancel` may be called from another thread."""
 
     def __init__(self, engine: Engine, streams: Mapping[str, object]) -> None:
         self._engine = engine
@@ -112,7 +112,7 @@ class Session:
                 self._cursor.interrupt()
 
     def rows(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
-        """A question of our own."""
+        """Run an internal query."""
         with translated(), self._opened() as cursor:
             return cursor.execute(sql, list(values)).fetchall()
 
@@ -142,7 +142,7 @@ class Session:
 
 
 def _relation(cursor: DuckDBPyConnection, sql: str) -> DuckDBPyRelation:
-    """The query, bound and not run, with its columns as they shall leave."""
+    """The query, bound but not run, with its columns in their output types."""
     alone = _only_select(cursor, sql)
     described = cursor.execute(f"DESCRIBE {alone}").fetchall()
     batch_checks.distinct([row[0] for row in described])
@@ -153,10 +153,10 @@ def _relation(cursor: DuckDBPyConnection, sql: str) -> DuckDBPyRelation:
 def _only_select(cursor: DuckDBPyConnection, sql: str) -> str:
     statements = cursor.extract_statements(sql)
     if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-        raise SourceQueryError("A source is only read: one SELECT is taken, and nothing else.")
+        raise SourceQueryError("Sources are read-only: the query must be exactly one SELECT.")
     return bare(statements[0].query, "duckdb")
 
 
 def _rows(columns: int) -> int:
-    """Rows a batch, so that wide rows make short batches."""
-    return max(_LEAST_ROWS, min(_MOST_ROWS, _CELLS // max(columns, 1)))
+    """Rows per batch; fewer for wide rows."""
+    return max(_MIN_ROWS, min(_MAX_ROWS, _MAX_CELLS // max(columns, 1)))

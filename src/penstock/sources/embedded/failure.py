@@ -1,5 +1,5 @@
-"""DuckDB's errors as ours. Their text begins with their kind, also where Arrow's reader made an
-OSError of them."""
+"""Translate DuckDB's errors. Their text begins with their kind, even if Arrow's reader turned them
+into an OSError."""
 
 from __future__ import annotations
 
@@ -43,21 +43,22 @@ def translated() -> Iterator[None]:
 
 
 def explain(text: str) -> PenstockError:
-    found = _KIND.match(text)
-    kind = found["kind"] if found else ""
+    match = _KIND.match(text)
+    kind = match["kind"] if match else ""
     if "Could not set lock" in text:
         return SourceUnavailable(
-            "The DuckDB file is open for writing elsewhere.", hint="Close it there, or wait."
+            "The DuckDB file is open for writing in another process.",
+            hint="Close it there, or wait.",
         )
     if "max_temp_directory_size" in text:
         return SourceError(
-            "The query needs more temporary disk than DuckDB was given.",
+            "The query exceeds DuckDB's limit for temporary disk space.",
             hint="Raise spill_limit; the operator's setting source_spill_mb bounds it.",
             kind=kind,
         )
     if kind == "Out of Memory":
         return SourceError(
-            "The query needs more memory than DuckDB was given.",
+            "The query exceeds DuckDB's memory limit.",
             hint="Raise memory_limit; the operator's setting source_memory_mb bounds it.",
             kind=kind,
         )

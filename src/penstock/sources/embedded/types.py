@@ -1,5 +1,4 @@
-"""How DuckDB's types leave it: exact, and such that Parquet can hold them. What it cannot hold
-comes as text."""
+"""The output types of DuckDB columns: exact and storable in Parquet; other types become text."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ from penstock.sources.batch_checks import Range
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# Wider than any decimal; the cast fails on what does not fit, where Arrow's export would wrap.
+# Wider than any decimal; the cast fails on overflow, whereas Arrow's export would wrap.
 _WIDE = {"hugeint", "uhugeint"}
 _TEXT = {"bignum", "bit", "enum", "interval", "null", "time with time zone", "union", "variant"}
 _NESTED = {"array", "list", "map", "struct"}

@@ -1,4 +1,4 @@
-"""Parquet and CSV files in a folder, S3 or GCS, read as tables."""
+"""Files driver: Parquet and CSV files in a folder, S3 or GCS, read as tables."""
 
 from penstock.sources.files.source import FilesSource, connect
 

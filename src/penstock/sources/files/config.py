@@ -36,8 +36,7 @@ _DECIMAL = re.compile(r"decimal\((\d{1,2}), ?(\d{1,2})\)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Csv:
-    """How the CSV files are written. Without a delimiter it is found out from each table's first
-    file."""
+    """The CSV format. Without a delimiter it is detected from each table's first file."""
 
     delimiter: Annotated[str, Field(min_length=1, max_length=1)] | None = None
     quote: Annotated[str, Field(min_length=1, max_length=1)] = '"'
@@ -45,18 +44,17 @@ class Csv:
     header: bool = True
     nulls: tuple[str, ...] = ("",)
     block_bytes: Annotated[int, Field(ge=64 * 1024, le=1024 * 1024 * 1024)] = 16 * 1024 * 1024
-    """What is parsed at once; a row must fit in."""
+    """The size of the blocks that are parsed at once; a row must fit into one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """Where the files are, and what is not written in them.
+    """The location of the files, and the metadata that they lack.
 
-    `tables` maps a name to a pattern below the URL (`*` within a folder, `**` across them); without
-    it a file is a table named after it, and a folder one of all files below it. `types` says, by
-    table and column, what a CSV column is; a column without one is text, for nothing in a CSV file
-    says more. `memory_limit`, `spill_limit` and `threads` are those of the DuckDB that answers a
-    query which is more than a choice of columns.
+    `tables` maps a name to a pattern below the URL (`*` within a folder, `**` across folders);
+    without it each file and each folder below the URL is a table. `types` sets the type of a CSV
+    column, by table and column; other columns are text. `memory_limit`, `spill_limit` and
+    `threads` apply to the DuckDB that runs queries which do more than select columns.
     """
 
     url: str

@@ -1,5 +1,5 @@
-"""obstore's and Arrow's errors as ours. obstore's texts hold URLs and whole answers, so none of
-them is passed on."""
+"""Translate the errors of obstore and Arrow. obstore's messages contain URLs and whole responses,
+so none of them is passed on."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SHOWN = 300
 
 @contextmanager
 def reached(place: str) -> Iterator[None]:
-    """Around calls of obstore."""
+    """Wraps calls of obstore."""
     try:
         yield
     except FileNotFoundError:
@@ -46,7 +46,7 @@ def reached(place: str) -> Iterator[None]:
 
 @contextmanager
 def parsed(file: str) -> Iterator[None]:
-    """Around Arrow's readers. Our own errors pass through Arrow, which chains them to its own."""
+    """Wraps Arrow's readers. Our own errors pass through Arrow, which chains them to its own."""
     try:
         yield
     except PenstockError:
@@ -60,16 +60,16 @@ def parsed(file: str) -> Iterator[None]:
 
 
 def ours(error: BaseException) -> PenstockError | None:
-    """What one of our files raised while Arrow read it."""
+    """The error that an `ObjectFile` raised while Arrow read it."""
     cause = error.__cause__ or error.__context__
     return cause if isinstance(cause, PenstockError) else None
 
 
 def _hint(text: str) -> str | None:
     if "straddl" in text:
-        return "A row is longer than csv.block_bytes: raise it."
+        return "A row is longer than csv.block_bytes: raise that setting."
     if "UTF8" in text:
-        return "Say the files' encoding in csv.encoding."
+        return "Set csv.encoding to the encoding of the files."
     if "CSV conversion error" in text:
         return "Correct the type of the column in types, or leave it out to read text."
     return None

@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from penstock.sources.files.place import ObjectFile
 
 _BATCH = 16 * 1024 * 1024
-_LEAST_ROWS = 4
-_MOST_ROWS = 32_768
-_BUFFERS = 64 * 1024 * 1024
-_LEAST_BUFFER = 64 * 1024
-_MOST_BUFFER = 1024 * 1024
+_MIN_ROWS = 4
+_MAX_ROWS = 32_768
+_TOTAL_BUFFER = 64 * 1024 * 1024
+_MIN_BUFFER = 64 * 1024
+_MAX_BUFFER = 1024 * 1024
 
 
 def schema(file: ObjectFile) -> pa.Schema:
@@ -33,31 +33,31 @@ def group_sizes(file: ObjectFile) -> list[tuple[int, int]]:
 def batches(
     file: ObjectFile, columns: Sequence[str], groups: Sequence[int] | None
 ) -> Iterator[pa.RecordBatch]:
-    # Column chunks are read in buffers: a row group of any size then costs little memory.
+    # Column chunks are read through buffers, so a large row group needs little memory.
     with pq.ParquetFile(file, buffer_size=_buffer(len(columns)), pre_buffer=False) as parquet:
-        found = _plain(parquet.schema_arrow)
-        wanted = pa.schema([found.field(name) for name in columns])
+        schema = _plain(parquet.schema_arrow)
+        selected = pa.schema([schema.field(name) for name in columns])
         chosen = range(parquet.metadata.num_row_groups) if groups is None else groups
         for batch in parquet.iter_batches(
             _rows(parquet.metadata, chosen), row_groups=chosen, columns=columns, use_threads=False
         ):
-            yield batch.select(columns).cast(wanted)
+            yield batch.select(columns).cast(selected)
 
 
-def _plain(found: pa.Schema) -> pa.Schema:
-    """Dictionaries as their values, and no metadata: both belong to how the file was written."""
+def _plain(schema: pa.Schema) -> pa.Schema:
+    """The schema without dictionary types and metadata, which differ between writers."""
     return pa.schema(
-        [(f.name, f.type.value_type if pa.types.is_dictionary(f.type) else f.type) for f in found]
+        [(f.name, f.type.value_type if pa.types.is_dictionary(f.type) else f.type) for f in schema]
     )
 
 
 def _rows(footer: pq.FileMetaData, groups: Sequence[int]) -> int:
-    """Rows a batch, by what the footer says of their size."""
-    found = [footer.row_group(number) for number in groups]
-    size: int = sum(group.total_byte_size for group in found)
-    rows: int = sum(group.num_rows for group in found)
-    return max(_LEAST_ROWS, min(_MOST_ROWS, _BATCH * rows // max(size, 1)))
+    """Rows per batch, from the row sizes in the footer."""
+    row_groups = [footer.row_group(number) for number in groups]
+    size: int = sum(group.total_byte_size for group in row_groups)
+    rows: int = sum(group.num_rows for group in row_groups)
+    return max(_MIN_ROWS, min(_MAX_ROWS, _BATCH * rows // max(size, 1)))
 
 
 def _buffer(columns: int) -> int:
-    return max(_LEAST_BUFFER, min(_MOST_BUFFER, _BUFFERS // max(columns, 1)))
+    return max(_MIN_BUFFER, min(_MAX_BUFFER, _TOTAL_BUFFER // max(columns, 1)))

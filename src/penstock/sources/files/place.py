@@ -1,4 +1,4 @@
-"""The files below one URL: listed, opened, and known to be those that were listed."""
+"""The files below one URL: list them, open them, and detect changes since the listing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from penstock.kit.outbound import Outbound
     from penstock.sources.files.config import Config
 
-_MOST_FILES = 100_000
+_MAX_FILES = 100_000
 _READ_AHEAD = 4 * 1024 * 1024
 
 
@@ -46,7 +46,7 @@ class Place:
         parts = urlsplit(config.url)
         if "@" in parts.netloc or parts.query:
             raise InvalidInput(
-                "files: url must carry no credentials.", hint="Give them as secrets."
+                "files: url must not contain credentials.", hint="Set them as secrets."
             )
         match parts.scheme:
             case "file":
@@ -58,24 +58,24 @@ class Place:
                 self._store = _gcs(parts.netloc, parts.path, config)
             case other:
                 raise InvalidInput(
-                    f"files: there is no way to read {other}://.",
+                    f"files: {other}:// is not supported.",
                     hint="Use file://, s3:// or gs://.",
                 )
 
     def entries(self) -> Sequence[Entry]:
-        """Every file but hidden ones and markers, by path."""
+        """All files except hidden ones and markers, sorted by path."""
         self._check_endpoint()
-        found: list[Entry] = []
+        files: list[Entry] = []
         with reached(self.url):
             for page in obstore.list(self._store, chunk_size=1000):
-                found += [
+                files += [
                     Entry(path=meta["path"], size=meta["size"], etag=meta["e_tag"])
                     for meta in page
                     if _visible(meta["path"])
                 ]
-                if len(found) > _MOST_FILES:
-                    raise SourceError(f"There are more than {_MOST_FILES} files below {self.url}.")
-        return sorted(found, key=lambda entry: entry.path)
+                if len(files) > _MAX_FILES:
+                    raise SourceError(f"There are more than {_MAX_FILES} files below {self.url}.")
+        return sorted(files, key=lambda entry: entry.path)
 
     def open(self, entry: Entry, stop: threading.Event) -> ObjectFile:
         self.check(entry)
@@ -84,10 +84,11 @@ class Place:
         return ObjectFile(reader, f"{self.url}/{entry.path}", stop)
 
     def _check_endpoint(self) -> None:
-        """The store's library resolves names by itself, so this is asked before whatever it does.
+        """Check the endpoint before every call of obstore, which resolves names by itself.
 
-        Over TLS a name that leads elsewhere by then meets a server without its certificate. Plain
-        http has no such proof: it is for endpoints that an operator's policy lets be inside."""
+        With TLS, a name that resolves to another server in the meantime fails the certificate
+        check. Plain http has no such protection, so it is only for endpoints in private networks
+        that the operator's policy allows."""
         if self._endpoint is None:
             return
         parts = urlsplit(self._endpoint)
@@ -95,28 +96,28 @@ class Place:
         try:
             addresses = self._outbound.addresses(parts.hostname or "", port)
         except OSError:
-            raise SourceUnavailable(f"The address of {parts.hostname} is not known.") from None
+            raise SourceUnavailable(f"Cannot resolve the host {parts.hostname}.") from None
         if parts.scheme != "https" and any(zone_of(a) is Zone.PUBLIC for a in addresses):
             raise SourceRefused(
-                f"files: endpoint {parts.hostname} is on the internet and must speak https."
+                f"files: endpoint {parts.hostname} is on the internet and must use https."
             )
 
     def path(self, entry: Entry) -> Path | None:
-        """Where others can read it themselves; None for what is not in a folder."""
+        """The local path, for other readers; None if the files are not in a folder."""
         if self._folder is None:
             return None
         self.check(entry)
         return (self._folder / entry.path).resolve()
 
     def check(self, entry: Entry) -> None:
-        """That it lies within, also through links, and is still the one that was listed.
+        """Check that the file is inside the folder, after resolving links, and unchanged.
 
-        To be asked again after the last byte, for a file may be replaced while it is read.
+        Call it again after the last read, because a file may be replaced while it is read.
         """
         self._check_endpoint()
         place = f"{self.url}/{entry.path}"
         if self._folder and not (self._folder / entry.path).resolve().is_relative_to(self._folder):
-            raise SourceRefused(f"{place} leads out of its folder.")
+            raise SourceRefused(f"{place} is a link to a file outside of its folder.")
         with reached(place):
             now = obstore.head(self._store, entry.path)
         if (now["size"], now["e_tag"]) != (entry.size, entry.etag):
@@ -126,7 +127,7 @@ class Place:
 
 
 class ObjectFile:
-    """What Arrow needs of a file; `stop` ends the next read."""
+    """A file object for Arrow; once `stop` is set, the next read raises."""
 
     def __init__(self, reader: obstore.ReadableFile, place: str, stop: threading.Event) -> None:
         self._reader = reader
@@ -160,8 +161,8 @@ class ObjectFile:
 def matching(pattern: str, entries: Sequence[Entry]) -> list[Entry]:
     parts = re.split(r"(\*\*/?|\*|\?)", pattern.strip("/"))
     signs = {"**": ".*", "**/": "(?:.*/)?", "*": "[^/]*", "?": "[^/]"}
-    wanted = re.compile("".join(signs.get(part) or re.escape(part) for part in parts))
-    return [entry for entry in entries if wanted.fullmatch(entry.path)]
+    regex = re.compile("".join(signs.get(part) or re.escape(part) for part in parts))
+    return [entry for entry in entries if regex.fullmatch(entry.path)]
 
 
 def _visible(path: str) -> bool:
@@ -210,7 +211,7 @@ def _gcs(bucket: str, path: str, config: Config) -> GCSStore:
 
 
 def _client(config: Config) -> ClientConfig:
-    # The store's library follows redirects; from an https endpoint they lead to https alone.
+    # obstore follows redirects; from an https endpoint they must stay on https.
     secure = config.endpoint is None or config.endpoint.startswith("https:")
     return {
         "allow_http": config.allow_http and not secure,

@@ -1,5 +1,5 @@
-"""What a query over files asks for. A choice of columns is read straight from the files; all else
-is DuckDB's work."""
+"""Parse a query over files. A plain selection of columns is read directly from the files; all other
+queries run in DuckDB."""
 
 from __future__ import annotations
 
@@ -15,8 +15,11 @@ DIALECT = "duckdb"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """`plain` are the columns as (in the file, in the result), `()` for all of them, None where
-    DuckDB must work; `named` are all columns that the query names, None where it may mean any."""
+    """A parsed query.
+
+    `plain` are the columns as (name in the file, name in the result), `()` for all of them, None if
+    the query needs DuckDB. `named` are the columns that the query refers to, None if it may be
+    any."""
 
     sql: str
     tables: tuple[str, ...]
@@ -25,10 +28,10 @@ class Reading:
     row_by_row: bool
 
 
-def understand(sql: str) -> Reading:
+def parse_query(sql: str) -> Reading:
     tree = parse(sql, DIALECT)
     if tree is None:
-        raise SourceQueryError("This is not one SELECT that can be understood.")
+        raise SourceQueryError("The query is not exactly one valid SELECT.")
     one = one_table(sql, DIALECT)
     return Reading(
         sql=sql,
@@ -46,7 +49,7 @@ def _tables(tree: exp.Query) -> list[str]:
 
 
 def _full_name(table: exp.Table) -> str:
-    """Tables of files have no schemas: a name with dots is looked for as it is, and not found."""
+    """The dotted name; files have no schemas, so a qualified name matches no table."""
     return ".".join(part.name for part in table.parts)
 
 

@@ -1,7 +1,7 @@
-"""One query over files.
+"""Run one query over files.
 
-Where DuckDB works, it sees each table as a stream that can be begun again, for a query may read a
-table twice.
+For a query in DuckDB each table is a stream that can be restarted, because a query may read a table
+twice.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pyarrow as pa
 from penstock.kit.errors import PenstockError
 from penstock.sources import batch_checks
 from penstock.sources.errors import SourceQueryError
-from penstock.sources.files.query import understand
+from penstock.sources.files.query import parse_query
 from penstock.sources.files.tables import FileTable, Piece, find_tables, spans, table
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 
 class Stream:
-    """A table of which DuckDB may ask a new stream at any time. What went wrong is kept: it passes
-    on only the text."""
+    """A table from which DuckDB can request new streams. `failure` keeps the original error, of
+    which DuckDB passes on only the text."""
 
     def __init__(
         self, source: FileTable, pieces: Sequence[Piece] | None, named: frozenset[str] | None
@@ -61,8 +61,8 @@ class Stream:
 
 
 class Scan:
-    """Worked on in one thread; `cancel` may come from another. Without `pinned` parts all files are
-    read."""
+    """The execution of a query in one thread; `cancel` may be called from another. Without `pinned`
+    pieces all files are read."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class Scan:
         engine: Callable[[], Engine],
         pinned: Mapping[str, Sequence[Piece]] | None = None,
     ) -> None:
-        self._reading = understand(sql)
+        self._reading = parse_query(sql)
         self._place = place
         self._config = config
         self._engine = engine
@@ -90,18 +90,18 @@ class Scan:
         tables = self._tables()
         if self._reading.plain is not None:
             return _renamed(tables[0], self._reading.plain)[1]
-        return self._at_duckdb(self._streams(tables)).schema(self._reading.sql)
+        return self._duckdb_session(self._streams(tables)).schema(self._reading.sql)
 
     def parts(self, limits: Limits) -> Sequence[Mapping[str, Sequence[Piece]]]:
-        """What can be read apart: spans of one table, or else everything at once."""
-        found = {one.name: list(one.pieces()) for one in self._tables()}
-        if self._reading.row_by_row and len(found) == 1:
-            [(name, pieces)] = found.items()
+        """Independently readable parts: spans of one table, otherwise one part with everything."""
+        pieces_of = {one.name: list(one.pieces()) for one in self._tables()}
+        if self._reading.row_by_row and len(pieces_of) == 1:
+            [(name, pieces)] = pieces_of.items()
             return [{name: span} for span in spans(pieces, limits)]
-        return [{name: spans(pieces, None)[0] for name, pieces in found.items()}]
+        return [{name: spans(pieces, None)[0] for name, pieces in pieces_of.items()}]
 
     def on_disk(self) -> Sequence[Path] | None:
-        """The files of a query for one whole table, where others can read them without us."""
+        """The local files of a query that selects one whole table; None for other queries."""
         tables = self._tables()
         return tables[0].on_disk() if self._reading.plain == () else None
 
@@ -112,7 +112,7 @@ class Scan:
             return
         streams = self._streams(tables)
         try:
-            yield from self._at_duckdb(streams).batches(self._reading.sql)
+            yield from self._duckdb_session(streams).batches(self._reading.sql)
         except PenstockError as e:
             raise next((stream.failure for stream in streams if stream.failure), e) from None
 
@@ -126,25 +126,25 @@ class Scan:
     def _streams(self, tables: Sequence[FileTable]) -> Sequence[Stream]:
         return [Stream(one, self._pinned.get(one.name), self._reading.named) for one in tables]
 
-    def _at_duckdb(self, streams: Sequence[Stream]) -> Session:
+    def _duckdb_session(self, streams: Sequence[Stream]) -> Session:
         self._session = self._engine().session({stream.name: stream for stream in streams})
         return self._session
 
     def _tables(self) -> Sequence[FileTable]:
-        known = find_tables(self._place, self._config) if self._reading.tables else {}
-        if missing := [name for name in self._reading.tables if name not in known]:
-            shown = ", ".join(list(known)[:20])
+        entries = find_tables(self._place, self._config) if self._reading.tables else {}
+        if missing := [name for name in self._reading.tables if name not in entries]:
+            shown = ", ".join(list(entries)[:20])
             raise SourceQueryError(
                 f"There is no table {missing[0]}.", hint=f"There are: {shown}." if shown else None
             )
         return [
-            table(name, known[name], self._place, self._config, self._stop)
+            table(name, entries[name], self._place, self._config, self._stop)
             for name in self._reading.tables
         ]
 
 
 def _renamed(only: FileTable, plain: Sequence[tuple[str, str]]) -> tuple[Sequence[str], pa.Schema]:
-    """The columns to read, and the schema in which they leave."""
+    """The columns to read, and the schema of the result."""
     pairs = plain or [(name, name) for name in only.schema.names]
     batch_checks.distinct([name for _, name in pairs])
     columns = [_column(only, own) for own, _ in pairs]
@@ -155,10 +155,10 @@ def _renamed(only: FileTable, plain: Sequence[tuple[str, str]]) -> tuple[Sequenc
 
 
 def _column(only: FileTable, name: str) -> str:
-    """As it is written, or else in any case, as SQL has it."""
+    """The column with exactly this name, or else ignoring case as in SQL."""
     if name in only.schema.names:
         return name
-    found: list[str] = [own for own in only.schema.names if own.casefold() == name.casefold()]
-    if len(found) != 1:
+    names: list[str] = [own for own in only.schema.names if own.casefold() == name.casefold()]
+    if len(names) != 1:
         raise SourceQueryError(f"Table {only.name} has no column {name}.")
-    return found[0]
+    return names[0]

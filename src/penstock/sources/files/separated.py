@@ -1,11 +1,10 @@
-"""CSV. Every column's type is declared or text, so no value is guessed and no late block can change
-a type.
+"""Read CSV files. Every column has a declared type or is text; types are never inferred.
 
-An unquoted empty field is null; a quoted one is an empty string. Quoted fields may hold newlines;
-one that is never closed is an error, for the rows behind it would be its text, and so is text
-behind a closing quote. In a file of one column a blank line is an error, for it may be a record or
-none. A byte order mark is passed over, gzip is undone. The delimiter, if it is not declared, is the
-sign that cuts the first rows most evenly.
+An unquoted empty field is null; a quoted one is an empty string. Quoted fields may contain
+newlines. An unclosed quote is an error, because it would swallow the following rows, and so is text
+after a closing quote. In a file of one column a blank line is an error, because it may be a record
+or not. A byte order mark is skipped, gzip is decompressed. If the delimiter is not declared, the
+candidate that splits the first rows most evenly is used.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ _LARGEST_FIELD = 2**31 - 1
 
 
 def sample(file: ObjectFile, path: str, options: Csv) -> str:
-    """The beginning of a file, as text."""
+    """The beginning of a file, decoded."""
     with _bytes(file, path) as stream:
         decoder = codecs.getincrementaldecoder(options.encoding)(errors="replace")
         return decoder.decode(stream.read(_SAMPLE)).removeprefix("\ufeff")
@@ -67,17 +66,16 @@ def schema(
 
 
 def batches(
-    file: ObjectFile, path: str, options: Csv, sign: str, found: pa.Schema, columns: Sequence[str]
+    file: ObjectFile, path: str, options: Csv, sign: str, schema: pa.Schema, columns: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
     with _bytes(file, path) as stream:
-        watched = _Watched(stream, options.quote, sign)
-        # A reader that is left open keeps a thread of Arrow's on the file, and the process from
-        # ending.
+        watcher = _QuoteWatcher(stream, options.quote, sign)
+        # An unclosed reader leaves an Arrow thread on the file, which blocks the process's exit.
         with closing(
-            _reader(pa.PythonFile(watched, mode="r"), options, sign, found, columns)
+            _reader(pa.PythonFile(watcher, mode="r"), options, sign, schema, columns)
         ) as reader:
             yield from reader
-        if watched.is_suspicious or len(found) == 1:
+        if watcher.is_suspicious or len(schema) == 1:
             file.seek(0)
             with _bytes(file, path) as again:
                 text = io.TextIOWrapper(again, without_mark(options.encoding), newline="")
@@ -85,12 +83,11 @@ def batches(
                     raise SourceQueryError(f"{path} {wrong.what}.", hint=wrong.hint)
 
 
-class _Watched:
-    """A stream that looks at its quotes as they pass; who closes it leaves the stream open.
+class _QuoteWatcher:
+    """A stream that inspects the quotes in what is read; closing it leaves the inner stream open.
 
-    `is_suspicious` is false where every quote that opens is at the beginning of a field, and every
-    one that closes is at the end of one: then nothing is misread. That is seen at little cost;
-    what the others mean takes a parser.
+    `is_suspicious` is false if every opening quote is at the beginning of a field and every closing
+    quote at its end: then nothing is misread. That check is cheap; the other cases need a parser.
     """
 
     def __init__(self, stream: pa.NativeFile, quote: str, sign: str) -> None:
@@ -99,23 +96,23 @@ class _Watched:
         self._ends = frozenset(f"{sign}\r\n".encode())
         self._within = False
         self._edges = b"\n"
-        """The first and the last byte since the last quote that closed."""
-        self._wrong = False
-        self._begun = False
+        """The first and the last byte since the last closing quote."""
+        self._misplaced = False
+        self._started = False
         self.closed = False
 
     @property
     def is_suspicious(self) -> bool:
         ends_badly = self._edges != b"" and self._edges[0] not in self._ends
-        return self._wrong or self._within or ends_badly
+        return self._misplaced or self._within or ends_badly
 
     def read(self, size: int = -1) -> bytes:
         piece: bytes = self._stream.read(None if size < 0 else size)
-        self._look(piece if self._begun else piece.removeprefix(codecs.BOM_UTF8))
-        self._begun = True
+        self._inspect(piece if self._started else piece.removeprefix(codecs.BOM_UTF8))
+        self._started = True
         return piece
 
-    def _look(self, piece: bytes) -> None:
+    def _inspect(self, piece: bytes) -> None:
         parts = piece.split(self._quote)
         if not self._within:
             parts[0] = self._edges + parts[0]
@@ -125,7 +122,7 @@ class _Watched:
         self._edges = last[:1] + last[-1:] if len(last) > 1 else last
         ends = self._ends
         parts = [part for part in outside if part]
-        self._wrong |= any(part[0] not in ends or part[-1] not in ends for part in parts)
+        self._misplaced |= any(part[0] not in ends or part[-1] not in ends for part in parts)
 
     def close(self) -> None:
         self.closed = True
@@ -133,7 +130,7 @@ class _Watched:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Misread:
-    """What in a file would be taken for something else, and the line in which its row begins."""
+    """A row that would be misread, and the line in which it begins."""
 
     what: str
     hint: str
@@ -141,8 +138,8 @@ class Misread:
 
 
 def misread(text: TextIO, sign: str, quote: str) -> Misread | None:
-    """The first row that would be read wrongly: with text behind a closing quote, with a quote that
-    is never closed and swallows the rows behind it, or a blank line in a file of one column."""
+    """The first row that would be misread: text after a closing quote, an unclosed quote, which
+    swallows the following rows, or a blank line in a file of one column."""
     csv.field_size_limit(_LARGEST_FIELD)
     rows = csv.reader(text, delimiter=sign, quotechar=quote, strict=True)
     begun = 1
@@ -183,12 +180,12 @@ def _wrong_quote(why: str, line: int) -> Misread:
 
 
 def without_mark(encoding: str) -> str:
-    """The encoding, passing over a byte order mark."""
+    """The encoding, skipping a byte order mark."""
     return "utf-8-sig" if codecs.lookup(encoding).name == "utf-8" else encoding
 
 
 def _reader(
-    stream: pa.NativeFile, options: Csv, sign: str, found: pa.Schema, columns: Sequence[str]
+    stream: pa.NativeFile, options: Csv, sign: str, schema: pa.Schema, columns: Sequence[str]
 ) -> pa.RecordBatchReader:
     try:
         return arrow_csv.open_csv(
@@ -197,13 +194,13 @@ def _reader(
                 use_threads=False,
                 block_size=options.block_bytes,
                 encoding=options.encoding,
-                column_names=None if options.header else found.names,
+                column_names=None if options.header else schema.names,
             ),
             parse_options=arrow_csv.ParseOptions(
                 delimiter=sign, quote_char=options.quote, newlines_in_values=True
             ),
             convert_options=arrow_csv.ConvertOptions(
-                column_types=found,
+                column_types=schema,
                 include_columns=list(columns),
                 null_values=list(options.nulls),
                 strings_can_be_null=True,
@@ -214,7 +211,7 @@ def _reader(
         if "Empty CSV file" not in str(e):
             raise
         return pa.RecordBatchReader.from_batches(
-            pa.schema([found.field(name) for name in columns]), []
+            pa.schema([schema.field(name) for name in columns]), []
         )
 
 
@@ -224,7 +221,7 @@ def _bytes(file: ObjectFile, path: str) -> pa.NativeFile:
 
 
 def _evenness(text: str, sign: str, quote: str) -> tuple[bool, float, int]:
-    """How much like a delimiter a sign looks: most rows of one width, and that wide."""
+    """The score of a delimiter: the share of rows with the most common width, then that width."""
     widths = Counter(len(row) for row in islice(_rows(text, sign, quote), _SAMPLED_ROWS))
     if not widths:
         return False, 0.0, 0
@@ -233,7 +230,7 @@ def _evenness(text: str, sign: str, quote: str) -> tuple[bool, float, int]:
 
 
 def _rows(text: str, sign: str, quote: str) -> Iterator[list[str]]:
-    """Without the last row of a sample, which may be half a row."""
+    """The rows of a sample, without the last one, which may be truncated."""
     whole = text if len(text) < _SAMPLE // 4 else text[: text.rfind("\n") + 1] or text
     try:
         yield from (

@@ -32,10 +32,10 @@ _SCHEMA = "main"
 def connect(
     config: Mapping[str, object], secrets: Mapping[str, str], outbound: Outbound = FOR_OPERATOR
 ) -> FilesSource:
-    found = read(Config, config, secrets, source="files")
-    for name in found.types:
-        column_types(found, name)
-    return FilesSource(found, Place(found, outbound))
+    parsed = read(Config, config, secrets, source="files")
+    for name in parsed.types:
+        column_types(parsed, name)
+    return FilesSource(parsed, Place(parsed, outbound))
 
 
 class FilesSource:
@@ -45,7 +45,7 @@ class FilesSource:
         self.config = config
         self.place = place
         self._engine: Engine | None = None
-        self._making = threading.Lock()
+        self._lock = threading.Lock()
 
     async def __aenter__(self) -> FilesSource:
         return self
@@ -56,16 +56,15 @@ class FilesSource:
             await self.in_thread(engine.close)
 
     async def test(self) -> str:
-        found = await self.in_thread(lambda: find_tables(self.place, self.config))
-        return f"{self.place.url} with {len(found)} tables"
+        tables = await self.in_thread(lambda: find_tables(self.place, self.config))
+        return f"{self.place.url} with {len(tables)} tables"
 
     async def schema(self, sql: str) -> pa.Schema:
         scan = self._scan(sql)
         return await self.in_thread(scan.schema, scan.cancel)
 
     async def on_disk(self, sql: str) -> Sequence[Path] | None:
-        """The Parquet files that a query for one whole table reads, if they are in a folder; else
-        None."""
+        """The local Parquet files of a query that selects one whole table; otherwise None."""
         scan = self._scan(sql)
         return await self.in_thread(scan.on_disk, scan.cancel)
 
@@ -102,8 +101,8 @@ class FilesSource:
         return Scan(sql, place=self.place, config=self.config, engine=self._duckdb, pinned=pinned)
 
     def _duckdb(self) -> Engine:
-        """Made when a query first needs it; nothing but streams of ours is in its reach."""
-        with self._making:
+        """The engine, created on first use; it can read only the streams that it is given."""
+        with self._lock:
             if self._engine is None:
                 self._engine = _new_engine(self.config)
             return self._engine
@@ -114,7 +113,8 @@ def _new_engine(config: Config) -> Engine:
         from penstock.sources.embedded.engine import Engine, Limits
     except ModuleNotFoundError as e:
         raise DriverMissing(
-            f"A query over files that is more than a choice of columns needs {e.name}, which is not installed.",
+            f"A query over files that does more than select columns needs {e.name},"
+            " which is not installed.",
             hint="pip install 'penstock[duckdb]'",
         ) from None
     engine = Engine(
@@ -126,11 +126,11 @@ def _new_engine(config: Config) -> Engine:
 
 def _chunk(number: int, sql: str, part: Mapping[str, Sequence[Piece]]) -> Chunk:
     counts = [one.rows for pieces in part.values() for one in pieces]
-    known = [count for count in counts if count is not None]
+    rows = [count for count in counts if count is not None]
     return Chunk(
         number=number,
         sql=sql,
-        estimated_rows=sum(known) if len(part) == 1 and len(known) == len(counts) else None,
+        estimated_rows=sum(rows) if len(part) == 1 and len(rows) == len(counts) else None,
         extra={
             "pieces": {name: [one.as_json() for one in pieces] for name, pieces in part.items()}
         },
@@ -138,16 +138,16 @@ def _chunk(number: int, sql: str, part: Mapping[str, Sequence[Piece]]) -> Chunk:
 
 
 class FilesCatalog:
-    """Files declare no keys, and every column may be null."""
+    """The tables of the files; they have no keys, and every column is nullable."""
 
     def __init__(self, source: FilesSource) -> None:
         self._source = source
 
     async def tables(self) -> Sequence[Table]:
-        found = await self._source.in_thread(
+        names = await self._source.in_thread(
             lambda: find_tables(self._source.place, self._source.config)
         )
-        return [Table(catalog="files", schema=_SCHEMA, name=name) for name in found]
+        return [Table(catalog="files", schema=_SCHEMA, name=name) for name in names]
 
     async def columns(self, table: Table) -> Sequence[Column]:
         schema = await self._source.in_thread(lambda: self._schema(table.name))

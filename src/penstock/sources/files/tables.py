@@ -1,4 +1,4 @@
-"""Tables of files: which files make one, what its columns are, and how parts of it are read."""
+"""Tables of files: the files of a table, its schema, and reading parts of it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _FORMATS = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet", ".tsv": "csv
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """A file, or a span of its row groups."""
+    """A file, or a range of its row groups."""
 
     entry: Entry
     groups: tuple[int, int] | None = None
@@ -38,10 +38,10 @@ class Piece:
         return {**asdict(self.entry), "groups": self.groups and list(self.groups)}
 
 
-def piece(found: Mapping[str, Any]) -> Piece:
-    groups = found["groups"]
+def piece(document: Mapping[str, Any]) -> Piece:
+    groups = document["groups"]
     return Piece(
-        entry=Entry(path=found["path"], size=found["size"], etag=found["etag"]),
+        entry=Entry(path=document["path"], size=document["size"], etag=document["etag"]),
         groups=(groups[0], groups[1]) if groups else None,
     )
 
@@ -57,7 +57,7 @@ class FileTable:
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """The first file's; every other is held against it when it is read."""
+        """The schema of the first file; the other files are checked against it when read."""
         first = self.entries[0]
         with parsed(first.path), closing(self.place.open(first, self.stop)) as file:
             if self.format == "parquet":
@@ -66,7 +66,7 @@ class FileTable:
             return separated.schema(self._sample, self.config.csv, self._sign, declared, self.name)
 
     def pieces(self) -> Iterator[Piece]:
-        """Files, and of Parquet each row group apart."""
+        """One piece per CSV file and per row group of a Parquet file."""
         for entry in self.entries:
             if self.format == "csv":
                 yield Piece(entry=entry, size=entry.size)
@@ -77,7 +77,7 @@ class FileTable:
                 yield Piece(entry=entry, groups=(number, number + 1), size=size, rows=rows)
 
     def on_disk(self) -> Sequence[Path] | None:
-        """Parquet files in a folder, all of one schema; None for what only we can read."""
+        """The paths of Parquet files in a folder, all with one schema; otherwise None."""
         paths = (
             [self.place.path(entry) for entry in self.entries]
             if self.format == "parquet"
@@ -87,23 +87,23 @@ class FileTable:
             with parsed(entry.path), closing(self.place.open(entry, self.stop)) as file:
                 if parquet.schema(file) != self.schema:
                     raise self._other(entry)
-        found = [path for path in paths if path is not None]
-        return found if len(found) == len(self.entries) else None
+        local = [path for path in paths if path is not None]
+        return local if len(local) == len(self.entries) else None
 
     def batches(
         self, pieces: Sequence[Piece] | None, columns: Sequence[str]
     ) -> Iterator[pa.RecordBatch]:
-        wanted = pa.schema([self.schema.field(name) for name in columns])
+        selected = pa.schema([self.schema.field(name) for name in columns])
         for part in [Piece(entry=entry) for entry in self.entries] if pieces is None else pieces:
             for batch in self._read(part, columns):
-                if batch.schema != wanted:
+                if batch.schema != selected:
                     raise self._other(part.entry)
                 yield batch
             self.place.check(part.entry)
 
     def _other(self, entry: Entry) -> SourceError:
         return SourceError(
-            f"{entry.path} has other columns or types than the first file of {self.name}."
+            f"{entry.path} has different columns or types than the first file of {self.name}."
         )
 
     def _read(self, part: Piece, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -133,18 +133,17 @@ class FileTable:
 
 
 def spans(pieces: Sequence[Piece], limits: Limits | None) -> list[list[Piece]]:
-    """Pieces in order, put together to about the size that the limits ask for; all of them without
-    limits."""
+    """Pieces in order, grouped to about the chunk size; one group without limits."""
     total = sum(part.size for part in pieces)
     size = max(limits.chunk_bytes, total / limits.max_chunks) if limits else total
-    found: list[list[Piece]] = [[]]
+    groups: list[list[Piece]] = [[]]
     filled = 0
     for part in pieces:
-        if found[-1] and filled + part.size / 2 > size * len(found):
-            found.append([])
-        found[-1] = _joined(found[-1], part)
+        if groups[-1] and filled + part.size / 2 > size * len(groups):
+            groups.append([])
+        groups[-1] = _joined(groups[-1], part)
         filled += part.size
-    return found
+    return groups
 
 
 def _joined(span: list[Piece], part: Piece) -> list[Piece]:
@@ -162,14 +161,14 @@ def _joined(span: list[Piece], part: Piece) -> list[Piece]:
 
 
 def find_tables(place: Place, config: Config) -> dict[str, Sequence[Entry]]:
-    """Names and files, as declared or by the first part of each path."""
+    """The files by table name, as declared, otherwise by the first segment of each path."""
     entries = [entry for entry in place.entries() if _format(entry.path)]
     if config.tables:
         return {name: matching(pattern, entries) for name, pattern in config.tables.items()}
-    found: dict[str, list[Entry]] = {}
+    by_table: dict[str, list[Entry]] = {}
     for entry in entries:
-        found.setdefault(entry.path.split("/")[0].split(".")[0], []).append(entry)
-    return {name: found[name] for name in sorted(found)}
+        by_table.setdefault(entry.path.split("/")[0].split(".")[0], []).append(entry)
+    return {name: by_table[name] for name in sorted(by_table)}
 
 
 def table(

@@ -1,4 +1,4 @@
-"""MySQL and MariaDB by PyMySQL: the server writes each row as one line of CSV, which Arrow parses."""
+"""MySQL and MariaDB driver on PyMySQL: the server formats each row as CSV, which Arrow parses."""
 
 from penstock.sources.mysql.source import MySQLSource, connect
 

@@ -18,11 +18,13 @@ WHERE table_schema NOT IN ('information_schema', 'mysql', 'performance_schema', 
 ORDER BY table_schema, table_name
 """
 _COLUMNS = """
-SELECT column_name, column_type, is_nullable = 'YES', ordinal_position, column_default FROM information_schema.columns
+SELECT column_name, column_type, is_nullable = 'YES', ordinal_position, column_default
+FROM information_schema.columns
 WHERE table_schema = %s AND table_name = %s ORDER BY ordinal_position
 """
 _KEYS = """
-SELECT table_name, constraint_name, column_name, referenced_table_schema, referenced_table_name, referenced_column_name
+SELECT table_name, constraint_name, column_name,
+  referenced_table_schema, referenced_table_name, referenced_column_name
 FROM information_schema.key_column_usage
 WHERE table_schema = %s AND (constraint_name = 'PRIMARY' OR referenced_table_name IS NOT NULL)
 ORDER BY table_name, constraint_name <> 'PRIMARY', constraint_name, ordinal_position
@@ -34,14 +36,14 @@ class MySQLCatalog:
         self._source = source
 
     async def tables(self) -> Sequence[Table]:
-        found = await self._source.ask(_TABLES)
+        rows = await self._source.ask(_TABLES)
         return [
             Table(catalog=_CATALOG, schema=schema, name=name, kind="view" if view else "table")
-            for schema, name, view in found
+            for schema, name, view in rows
         ]
 
     async def columns(self, table: Table) -> Sequence[Column]:
-        found = await self._source.ask(_COLUMNS, table.schema, table.name)
+        rows = await self._source.ask(_COLUMNS, table.schema, table.name)
         return [
             Column(
                 name=name,
@@ -50,20 +52,20 @@ class MySQLCatalog:
                 position=position,
                 default=default,
             )
-            for name, kind, nullable, position, default in found
+            for name, kind, nullable, position, default in rows
         ]
 
     async def keys(self, catalog: str, schema: str) -> Sequence[Key]:  # noqa: ARG002
-        found: dict[tuple[str, str], Key] = {}
+        keys: dict[tuple[str, str], Key] = {}
         for table, name, column, other_schema, other, theirs in await self._source.ask(
             _KEYS, schema
         ):
-            known = found.get((table, name), Key(table=table, columns=()))
+            key = keys.get((table, name), Key(table=table, columns=()))
             references = other if other_schema in {None, schema} else f"{other_schema}.{other}"
-            found[table, name] = Key(
+            keys[table, name] = Key(
                 table=table,
-                columns=(*known.columns, column),
+                columns=(*key.columns, column),
                 references=references,
-                referenced_columns=(*known.referenced_columns, theirs) if theirs else (),
+                referenced_columns=(*key.referenced_columns, theirs) if theirs else (),
             )
-        return list(found.values())
+        return list(keys.values())

@@ -19,8 +19,8 @@ class Config:
     tls: Literal["disable", "prefer", "require", "verify"] = "prefer"
     tls_ca: str | None = None
     tinyint1_is_bool: bool = True
-    """A tinyint(1) is MySQL's BOOLEAN; a value in it other than 0 and 1 is then an error."""
+    """Read tinyint(1), MySQL's BOOLEAN, as bool; other values than 0 and 1 are then an error."""
     connect_seconds: Annotated[int, Field(ge=1, le=300)] = 10
     silence_seconds: Annotated[float, Field(gt=0)] = 900.0
-    """A query that gives no batch for so long is taken for lost; also how long it may think before
-    the first."""
+    """A query without a batch for this long is cancelled; also the time limit for the first
+    batch."""

@@ -1,8 +1,7 @@
-"""PyMySQL, and the two things that it lacks: preparing without running, and rows that are one
-value.
+"""A PyMySQL connection with two additions: prepare without executing, and stream rows of one value.
 
-Both stand on its protected methods, which read and write whole packets and know errors, sequence
-and size limits. Nothing else of this driver knows PyMySQL.
+Both use PyMySQL's protected methods, which read and write whole packets and handle errors, sequence
+numbers and size limits. No other module of this driver uses PyMySQL.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ __all__ = ["FIELD_TYPE", "Connection", "Field", "MySQLFailure"]
 
 
 class MySQLFailure(Exception):
-    """What the server, or the way to it, said no with; number 0 where it has none."""
+    """An error of the server or the connection; the number is 0 if it has none."""
 
     def __init__(self, number: int, text: str) -> None:
         super().__init__(text)
@@ -33,7 +32,7 @@ class MySQLFailure(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """A column of a result, as the server describes it."""
+    """A result column as described by the server."""
 
     name: str
     kind: int
@@ -44,7 +43,7 @@ class Field:
 
 
 class Connection:
-    """Over a socket that is already connected."""
+    """A connection over an already connected socket."""
 
     def __init__(self, raw: socket.socket, **options: Any) -> None:
         with _failing():
@@ -60,14 +59,13 @@ class Connection:
             self._inner.query(statement)
 
     def rows(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
-        """A question of our own, small."""
+        """Run an internal query with a small result."""
         with _failing(), self._inner.cursor() as cursor:
             cursor.execute(sql, values or None)
             return list(cursor.fetchall())
 
     def prepare(self, sql: str) -> Sequence[Field]:
-        """The columns of one statement as the server would send them; none where it returns no
-        rows."""
+        """The result columns of one statement; none if it returns no rows."""
         with _failing():
             self._inner._execute_command(COMMAND.COM_STMT_PREPARE, sql)
             answer = self._inner._read_packet()
@@ -86,7 +84,7 @@ class Connection:
             return [_field(field) for field in fields]
 
     def values(self, sql: str) -> Iterator[bytes | None]:
-        """The only column of a query, row by row as the server sends it."""
+        """The only column of a query, streamed row by row."""
         with _failing():
             self._inner._execute_command(COMMAND.COM_QUERY, sql)
             read = self._inner._read_packet
@@ -97,7 +95,7 @@ class Connection:
                 yield row.read_length_coded_string()
 
     def close(self) -> None:
-        """At once: a goodbye would first wait for the rows that were not read."""
+        """Close without COM_QUIT, which would first read the remaining rows."""
         self._inner._force_close()
 
 

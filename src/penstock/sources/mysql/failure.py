@@ -1,5 +1,4 @@
-"""MySQL's errors as ours, by number. PyMySQL's classes mix what the user did with what the network
-did."""
+"""Translate MySQL's errors by number; PyMySQL's classes mix user errors with network errors."""
 
 from __future__ import annotations
 
@@ -16,30 +15,30 @@ if TYPE_CHECKING:
     from penstock.sources.mysql.config import Config
 
 _REFUSED = {
-    1044,  # this database is not for this user
+    1044,  # no access to this database
     1045,  # wrong user or password
     1049,  # no such database
-    1130,  # not from this host
-    1142,  # this table is not for this user
-    1143,  # this column is not for this user
+    1130,  # no access from this host
+    1142,  # no access to this table
+    1143,  # no access to this column
     1227,  # a privilege is missing
     1698,  # a user without a password
 }
 _AWAY = {
     1040,  # too many connections
     1053,  # shutting down
-    *range(1158, 1162),  # the network, seen from the server
+    *range(1158, 1162),  # network errors at the server
     1203,  # too many connections of this user
-    1205,  # a lock took too long
+    1205,  # lock wait timeout
     1213,  # deadlock
-    1226,  # the user's share is used up
+    1226,  # the user exceeded a resource limit
     1317,  # the query was interrupted
     1927,  # the connection was killed (MariaDB)
-    1969,  # the query took too long (MariaDB)
-    3024,  # the query took too long (MySQL)
-    *range(2000, 3000),  # the client's own: all are about the way to the server
+    1969,  # query timeout (MariaDB)
+    3024,  # query timeout (MySQL)
+    *range(2000, 3000),  # client errors: all of them are connection errors
 }
-_SERVERS_OWN = {1021, 1030, 1037, 1041, 1114}  # its disk, its engine, its memory
+_SERVERS_OWN = {1021, 1030, 1037, 1041, 1114}  # disk, storage engine or memory of the server
 
 
 @contextmanager

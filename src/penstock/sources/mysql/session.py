@@ -1,8 +1,7 @@
-"""One connection, used by one thread; `cancel` may come from any other, at any moment.
+"""One connection, used by one thread; `cancel` may be called from any thread.
 
-The socket is made here, so that a cancel can shut it: a read that waits then ends at once, whatever
-the server does. The server itself notices a lost client only when it next writes, so its thread is
-killed as well.
+The socket is created here so that a cancel can shut it down, which ends a blocked read at once. The
+server notices a lost client only on its next write, so its thread is killed as well.
 """
 
 from __future__ import annotations
@@ -30,12 +29,12 @@ if TYPE_CHECKING:
 
 _BLOCK = 8 * 1024 * 1024
 _FIRST_ROWS = 64
-_MOST_ROWS = 32_768
+_MAX_ROWS = 32_768
 
 _NO_SUCH_THREAD = 1094
 _BEGIN = (
-    # The server gives up on a client that reads nothing for net_write_timeout; ours may wait for
-    # its storage.
+    # The server drops a client that reads nothing for net_write_timeout; ours may be waiting for
+    # its object store.
     "SET SESSION time_zone = '+00:00', net_write_timeout = 86400",
     "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
     "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
@@ -80,9 +79,9 @@ class Session:
             if e.details.get("errno") != _NO_SUCH_THREAD:
                 raise
 
-    def columns(self, connection: Connection, sql: str) -> Sequence[types.Leaving]:
-        """What a query gives: prepared alone, so that it is one statement, and as it will be asked."""
-        columns = types.leaving(
+    def columns(self, connection: Connection, sql: str) -> Sequence[types.OutputColumn]:
+        """The columns of a query. It is prepared alone, to ensure one statement, and as wrapped."""
+        columns = types.output_columns(
             connection.prepare(sql), tinyint1_is_bool=self._config.tinyint1_is_bool
         )
         connection.prepare(types.query(columns, sql))
@@ -96,7 +95,7 @@ class Session:
         while block := list(islice(lines, rows)):
             yield types.parse(columns, schema, block)
             size = sum(len(line or b"") for line in block)
-            rows = max(1, min(_MOST_ROWS, _BLOCK * len(block) // max(size, 1)))
+            rows = max(1, min(_MAX_ROWS, _BLOCK * len(block) // max(size, 1)))
 
     def _connect(self) -> Connection:
         raw = _socket(self._config, self._outbound)
@@ -145,7 +144,7 @@ def _socket(config: Config, outbound: Outbound) -> socket.socket:
 
 
 def _connected(config: Config, outbound: Outbound) -> socket.socket:
-    """To the first address that answers, of those that were allowed; the name is not asked again."""
+    """Connect to the first reachable address of those allowed, without resolving the name again."""
     *others, last = (str(address) for address in outbound.addresses(config.host, config.port))
     for address in others:
         with suppress(OSError):

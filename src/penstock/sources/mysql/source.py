@@ -31,8 +31,7 @@ def connect(
 
 
 class MySQLSource:
-    """One chunk a plan: MySQL cannot share a snapshot between connections, and one statement sees
-    one moment."""
+    """One chunk per plan: MySQL connections cannot share a snapshot, and one statement sees one."""
 
     dialect = "mysql"
 

@@ -1,9 +1,9 @@
-"""How MySQL's types leave it: exact, and such that Parquet can hold them.
+"""The output types of MySQL columns: exact and storable in Parquet.
 
-Numbers and times are written by the server as text and parsed by Arrow, which refuses what does not
-fit: a zero date, a TIME that is no time of day, a BOOLEAN that is 2. FLOAT is made DOUBLE first,
-for MySQL writes it with six digits. Text is quoted, so that NULL (nothing) and the empty string
-(two quotes) stay apart; bytes are written in hex.
+The server formats numbers and times as text, and Arrow parses them and rejects what does not fit: a
+zero date, a TIME of 24 hours and more, a BOOLEAN of 2. FLOAT is cast to DOUBLE first, because MySQL
+prints it with six digits. Text is quoted, to distinguish NULL (nothing) from the empty string (two
+quotes); bytes are in hex.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ _COLUMN = re.compile(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Leaving:
-    """One column: what the server writes, as what it is parsed, and what is made of that."""
+class OutputColumn:
+    """One column: its SQL expression, the type it is parsed as, and the conversion to `kind`."""
 
     name: str
     expression: str
@@ -59,19 +59,19 @@ class Leaving:
     convert: Callable[[pa.Array], pa.Array] | None = None
 
 
-def leaving(fields: Sequence[Field], *, tinyint1_is_bool: bool) -> Sequence[Leaving]:
+def output_columns(fields: Sequence[Field], *, tinyint1_is_bool: bool) -> Sequence[OutputColumn]:
     if not fields:
-        raise SourceQueryError("A source is only read: one SELECT is taken, and nothing else.")
+        raise SourceQueryError("Sources are read-only: the query must be exactly one SELECT.")
     batch_checks.distinct([field.name for field in fields])
     return [_column(field, tinyint1_is_bool) for field in fields]
 
 
-def schema_of(columns: Sequence[Leaving]) -> pa.Schema:
+def schema_of(columns: Sequence[OutputColumn]) -> pa.Schema:
     return pa.schema([(column.name, column.kind) for column in columns])
 
 
-def query(columns: Sequence[Leaving], sql: str) -> str:
-    """One line a row. The last, empty field keeps a row of a single null from being no line at all."""
+def query(columns: Sequence[OutputColumn], sql: str) -> str:
+    """A query for one CSV line per row; with the empty last field a single null is not blank."""
     fields = ", ".join(column.expression for column in columns)
     return (
         f"SELECT CAST(CONCAT_WS(',', {fields}, '') AS BINARY) FROM (\n{bare(sql, 'mysql')}\n) AS q"
@@ -79,12 +79,12 @@ def query(columns: Sequence[Leaving], sql: str) -> str:
 
 
 def parse(
-    columns: Sequence[Leaving], schema: pa.Schema, lines: Sequence[bytes | None]
+    columns: Sequence[OutputColumn], schema: pa.Schema, lines: Sequence[bytes | None]
 ) -> pa.RecordBatch:
     if None in lines:
         raise SourceError(
             "A row is larger than the server's max_allowed_packet.",
-            hint="Raise it, or split the row.",
+            hint="Raise max_allowed_packet, or select fewer columns.",
         )
     text = b"\n".join(line for line in lines if line is not None)
     try:
@@ -104,9 +104,10 @@ def quoted(name: str) -> str:
 
 
 def _options(
-    columns: Sequence[Leaving], size: int
+    columns: Sequence[OutputColumn], size: int
 ) -> tuple[csv.ReadOptions, csv.ParseOptions, csv.ConvertOptions]:
-    """By place, for a name may be empty or another's; the last field is not asked for."""
+    """CSV options with columns by position, because names may be empty or ambiguous; the last
+    field is skipped."""
     names = [str(place) for place in range(len(columns) + 1)]
     return (
         csv.ReadOptions(use_threads=False, block_size=size + 1, column_names=names),
@@ -125,24 +126,25 @@ def _options(
     )
 
 
-def _converted(column: Leaving, found: pa.ChunkedArray) -> pa.Array:
-    array = found.combine_chunks()
+def _converted(column: OutputColumn, values: pa.ChunkedArray) -> pa.Array:
+    array = values.combine_chunks()
     array = array.chunk(0) if isinstance(array, pa.ChunkedArray) else array
     return array if column.convert is None else column.convert(array)
 
 
-def _unfit(columns: Sequence[Leaving], text: str) -> SourceQueryError:
-    found = _COLUMN.search(text)
-    if found is None:
+def _unfit(columns: Sequence[OutputColumn], text: str) -> SourceQueryError:
+    match = _COLUMN.search(text)
+    if match is None:
         return SourceQueryError(f"A row could not be parsed: {text[:300]}")
-    column = columns[int(found[1])]
+    column = columns[int(match[1])]
     return SourceQueryError(
-        f"Column {column.name} has a value that {column.kind} cannot hold: {found[2][:300]}",
-        hint=f"Replace it in the query, for example with NULLIF, or CAST({quoted(column.name)} AS CHAR).",
+        f"Column {column.name} has a value that does not fit {column.kind}: {match[2][:300]}",
+        hint="Replace it in the query, for example with NULLIF, or "
+        f"CAST({quoted(column.name)} AS CHAR).",
     )
 
 
-def _column(field: Field, tinyint1_is_bool: bool) -> Leaving:
+def _column(field: Field, tinyint1_is_bool: bool) -> OutputColumn:
     name, kind = quoted(field.name), field.kind
     if kind == FIELD_TYPE.TINY and field.length == 1 and not field.unsigned and tinyint1_is_bool:
         return _simple(field, name, pa.bool_())
@@ -160,25 +162,29 @@ def _column(field: Field, tinyint1_is_bool: bool) -> Leaving:
         return _time(field, name)
     if field.charset == _BINARY and field.length > 0:
         hexed = f"COALESCE(CONCAT('\"', HEX({name}), '\"'), '')"
-        return Leaving(
+        return OutputColumn(
             name=field.name,
             expression=hexed,
             parsed=pa.string(),
             kind=pa.binary(),
             convert=_unhexed,
         )
-    return Leaving(name=field.name, expression=_text(name), parsed=pa.string(), kind=pa.string())
+    return OutputColumn(
+        name=field.name, expression=_text(name), parsed=pa.string(), kind=pa.string()
+    )
 
 
-def _simple(field: Field, value: str, kind: pa.DataType) -> Leaving:
-    return Leaving(name=field.name, expression=f"COALESCE({value}, '')", parsed=kind, kind=kind)
+def _simple(field: Field, value: str, kind: pa.DataType) -> OutputColumn:
+    return OutputColumn(
+        name=field.name, expression=f"COALESCE({value}, '')", parsed=kind, kind=kind
+    )
 
 
-def _time(field: Field, name: str) -> Leaving:
+def _time(field: Field, name: str) -> OutputColumn:
     column = _simple(field, name, _TIMES[field.kind])
     if field.kind != FIELD_TYPE.TIMESTAMP:
         return column
-    # The session's zone is UTC.
+    # The session's time zone is UTC.
     moment = pa.timestamp("us", tz="UTC")
     return replace(column, kind=moment, convert=lambda array: array.cast(moment))
 
@@ -188,8 +194,8 @@ def _text(name: str) -> str:
     return f"""COALESCE(CONCAT('"', REPLACE({value}, '"', '""'), '"'), '')"""
 
 
-def _decimal(field: Field, name: str) -> Leaving:
-    """The length counts the point and the sign. Arrow's parser of CSV knows no wide decimals, its
+def _decimal(field: Field, name: str) -> OutputColumn:
+    """`length` includes the point and the sign. Arrow's CSV parser does not support decimal256, its
     cast does."""
     precision = max(field.length - (field.scale > 0) - (not field.unsigned), field.scale, 1)
     if precision <= _DECIMAL128_DIGITS:
@@ -201,7 +207,7 @@ def _decimal(field: Field, name: str) -> Leaving:
 
 
 def _unhexed(array: pa.StringArray) -> pa.Array:
-    """All values at once: half as many bytes, at half the offsets."""
+    """Decode all values at once: half as many bytes, at half the offsets."""
     array = pa.concat_arrays([array])
     validity, offsets, data = array.buffers()
     whole = bytes.fromhex(data.to_pybytes().decode()) if data is not None else b""

@@ -1,4 +1,4 @@
-"""PostgreSQL by ADBC: binary COPY into Arrow, exact numerics, chunks that share one exported
+"""PostgreSQL driver on ADBC: binary COPY into Arrow, exact numerics, chunks that share one exported
 snapshot."""
 
 from penstock.sources.postgres.source import PostgresSource, connect

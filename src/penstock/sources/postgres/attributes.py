@@ -1,8 +1,8 @@
-"""Before a query runs: its words run nothing but what PostgreSQL and its extensions brought.
+"""Check before a query runs that it calls only functions of PostgreSQL and its extensions.
 
-The guard lists functions by name. A database may have more of that name, operators and casts of its
-own, and functions that `t.f` runs where t has no column f (see `penstock.guard.attributes`); only
-its catalog knows.
+The guard allows functions by name. A database may have its own functions of the same name, its own
+operators and casts, and functions that `t.f` calls if t has no column f (see
+`penstock.guard.attributes`); only its catalog tells.
 """
 
 from __future__ import annotations
@@ -26,42 +26,42 @@ if TYPE_CHECKING:
     Ask = Callable[..., list[tuple[object, ...]]]
 
 _COMPARISONS = frozenset({"=", "<>", "<", ">", "<=", ">=", "~~", "!~~", "~~*", "!~~*", "~", "!~"})
-"""IN, BETWEEN, LIKE, CASE and NULLIF use these without writing them."""
-_HINT = "Select the column by a view, or write the expression in another way."
+"""Operators that IN, BETWEEN, LIKE, CASE and NULLIF use implicitly."""
+_HINT = "Select the column through a view, or rewrite the expression."
 
 
-def check_calls_nothing_else(
+def check_functions(
     sql: str, ask: Ask, *, callable_: Statement, relation_columns: Statement
 ) -> None:
-    """Refuse a query that could run a function of the database's own."""
-    spoken = words(sql)
-    listed = sorted(spoken.called & FUNCTIONS["postgres"])  # no other name passes the guard
-    rows = ask(callable_, dotted=sorted(spoken.dotted), called=listed)
+    """Reject a query that could call a user-defined function."""
+    words_used = words(sql)
+    listed = sorted(words_used.called & FUNCTIONS["postgres"])  # no other name passes the guard
+    rows = ask(callable_, dotted=sorted(words_used.dotted), called=listed)
     functions = set()
     for what, name, function in rows:
         if what == "dotted":
             functions.add(str(name))
-        elif _is_used(str(what), str(name), spoken):
+        elif _is_used(str(what), str(name), words_used):
             raise FunctionRefused(
-                f"The query could run {function}, a function of this database.",
+                f"The query could call {function}, a user-defined function.",
                 hint=_HINT,
                 function=str(function),
             )
     if functions and (unproven := _unproven(sql, frozenset(functions), ask, relation_columns)):
         name = min(unproven)
         raise FunctionRefused(
-            f"{name} is no column of the table before it, but the name of a function.",
-            hint="Name a column; give the columns of a subquery names with AS.",
+            f"{name} is not a column of the table before it, but a function.",
+            hint="Use a column; name the columns of a subquery with AS.",
             function=name,
         )
 
 
-def _is_used(what: str, name: str, spoken: Words) -> bool:
+def _is_used(what: str, name: str, words_used: Words) -> bool:
     match what:
         case "operator":
-            return name in _COMPARISONS or name in spoken.signs.replace(" ", "")
+            return name in _COMPARISONS or name in words_used.signs.replace(" ", "")
         case "explicit":
-            return spoken.casts
+            return words_used.casts
         case _:
             return True
 

@@ -18,20 +18,20 @@ class PostgresCatalog:
         self._source = source
 
     async def tables(self) -> Sequence[Table]:
-        found = await self._source.ask(SQL.tables)
+        rows = await self._source.ask(SQL.tables)
         return [
-            Table(catalog=c, schema=s, name=name, kind=_KINDS[kind]) for c, s, name, kind in found
+            Table(catalog=c, schema=s, name=name, kind=_KINDS[kind]) for c, s, name, kind in rows
         ]
 
     async def columns(self, table: Table) -> Sequence[Column]:
-        found = await self._source.ask(SQL.columns, schema=table.schema, table=table.name)
+        rows = await self._source.ask(SQL.columns, schema=table.schema, table=table.name)
         return [
             Column(name=name, data_type=kind, nullable=nullable, position=position, default=default)
-            for position, (name, kind, nullable, default) in enumerate(found, start=1)
+            for position, (name, kind, nullable, default) in enumerate(rows, start=1)
         ]
 
     async def keys(self, catalog: str, schema: str) -> Sequence[Key]:  # noqa: ARG002 - a connection sees one database
-        found = await self._source.ask(SQL.keys, schema=schema)
+        rows = await self._source.ask(SQL.keys, schema=schema)
         return [
             Key(
                 table=table,
@@ -39,5 +39,5 @@ class PostgresCatalog:
                 references=other,
                 referenced_columns=tuple(theirs),
             )
-            for table, columns, other, theirs in found
+            for table, columns, other, theirs in rows
         ]

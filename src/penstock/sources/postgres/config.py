@@ -26,28 +26,28 @@ class Config:
     sslrootcert: str | None = None
     connect_seconds: Annotated[int, Field(ge=1, le=300)] = 10
     silence_seconds: Annotated[float, Field(gt=0)] = 900.0
-    """A query that gives no batch for so long is taken for lost; also how long it may think before
-    the first."""
+    """A query without a batch for this long is cancelled; also the time limit for the first
+    batch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Servers:
-    """libpq's `host`, and the `hostaddr` that it connects to without asking a resolver; the host
-    stays the name that a certificate must have."""
+    """libpq's `host`, and the `hostaddr` that it connects to without resolving again; the host is
+    still the name in the server's certificate."""
 
     host: str
     hostaddr: str = ""
 
 
 def pinned_servers(config: Config, outbound: Outbound) -> Servers:
-    """The hosts (libpq takes several, with commas) with the addresses that were allowed. Blocks."""
+    """The hosts (libpq allows a comma-separated list) with their allowed addresses. Blocking."""
     hosts = [host.strip() for host in config.host.split(",")]
     local = [host for host in hosts if not host or host[0] in "/@"]
     if local:
         for host in local:
             outbound.check_local(host or "The default host")
         if len(local) < len(hosts):
-            raise InvalidInput("postgres: host mixes sockets and servers of the network.")
+            raise InvalidInput("postgres: host mixes sockets and network hosts.")
         return Servers(host=config.host)
     try:
         pairs = [
@@ -56,16 +56,15 @@ def pinned_servers(config: Config, outbound: Outbound) -> Servers:
             for address in outbound.addresses(host, config.port)
         ]
     except OSError:
-        raise SourceUnavailable(f"The address of {config.host[:200]} is not known.") from None
+        raise SourceUnavailable(f"Cannot resolve the host {config.host[:200]}.") from None
     return Servers(
         host=",".join(host for host, _ in pairs), hostaddr=",".join(address for _, address in pairs)
     )
 
 
 def conninfo(config: Config, servers: Servers, *, trace: str = "") -> str:
-    """libpq's own form. A URL would need escapes, and a wrong one is repeated in its error,
-    password and all."""
-    wanted = {
+    """A keyword/value connection string: libpq's errors repeat an invalid URL with its password."""
+    parameters = {
         "application_name": f"penstock {trace}".strip()
         .encode()[:_NAME_BYTES]
         .decode(errors="ignore"),
@@ -85,7 +84,9 @@ def conninfo(config: Config, servers: Servers, *, trace: str = "") -> str:
         "user": config.user,
     }
     return " ".join(
-        f"{name}={_quoted(str(value))}" for name, value in wanted.items() if value not in {None, ""}
+        f"{name}={_quoted(str(value))}"
+        for name, value in parameters.items()
+        if value not in {None, ""}
     )
 
 

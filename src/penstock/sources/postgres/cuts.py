@@ -1,11 +1,11 @@
-"""Where a table is cut. Every way below gives disjoint parts whose union is the whole, whatever the
-statistics say.
+"""Split a table or query into disjoint parts whose union is the whole, whatever the statistics say.
 
-- A table is cut by its pages (ctid ranges, Tid Range Scan): together the parts read each page once.
-- A partitioned table is its partitions' pages laid end to end, where the user may read them.
-- A view, or a partitioned table whose partitions are closed, is cut at quantiles of an indexed column: ANALYZE's, or
-  those of a sample. Nulls go with the first part. A view that limits, ranks or samples its rows is not cut.
-- With a key that the caller names any other query is cut as a view is, at quantiles of a sample of its own rows.
+- A table is split by pages (ctid ranges, Tid Range Scan): together the parts read each page once.
+- A partitioned table is split by the pages of its partitions, if the user may read them.
+- A view, or a partitioned table with unreadable partitions, is split at quantiles of an indexed
+  column, from ANALYZE or a sample. Nulls belong to the first part. A view that limits, ranks or
+  samples its rows is not split.
+- Any other query is split at quantiles of a sample of its rows, if the caller names a key.
 - Anything else is one part.
 """
 
@@ -60,7 +60,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Heap:
-    """A relation whose pages can be read in ranges. No partition: the query names it itself."""
+    """A relation whose pages can be read in ranges; without `partition` it is the query's table."""
 
     pages: int
     rows: float
@@ -69,7 +69,7 @@ class _Heap:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Span:
-    """Pages [low, high) of one relation; without `high`, all from `low` on."""
+    """Pages [low, high) of one relation; without `high`, all pages from `low`."""
 
     heap: _Heap
     low: int
@@ -87,19 +87,19 @@ def cut(session: Session, sql: str, names: Sequence[str], limits: Limits) -> Seq
 
 
 def _aggregates(session: Session, query: OneTable) -> bool:
-    [(found,)] = (
+    [(aggregates,)] = (
         session.ask(SQL.functions, names=list(query.functions)) if query.functions else [(False,)]
     )
-    return bool(found)
+    return bool(aggregates)
 
 
 def _of_relation(
     session: Session, query: OneTable, names: Sequence[str], limits: Limits
 ) -> Sequence[Part]:
-    found = session.ask(SQL.relation, name=query.table)
-    if not found:
+    relations = session.ask(SQL.relation, name=query.table)
+    if not relations:
         return ()
-    [(oid, kind, heap, guarded, rows, pages, page_bytes)] = found
+    [(oid, kind, heap, guarded, rows, pages, page_bytes)] = relations
     if kind in {"r", "m"} and heap:
         return _by_pages(query, names, [_Heap(pages=pages, rows=rows)], page_bytes, limits)
     if kind == "p":
@@ -110,11 +110,11 @@ def _of_relation(
 
 
 def _leaves(session: Session, oid: int) -> Sequence[_Heap]:
-    """None of them, where one is closed or is no heap."""
-    found = session.ask(SQL.leaves, oid=oid)
-    if not all(open_ for _, open_, _, _ in found):
+    """The partitions; none if one of them is unreadable or not a heap."""
+    leaves = session.ask(SQL.leaves, oid=oid)
+    if not all(open_ for _, open_, _, _ in leaves):
         return []
-    return [_Heap(pages=pages, rows=rows, partition=name) for name, _, rows, pages in found]
+    return [_Heap(pages=pages, rows=rows, partition=name) for name, _, rows, pages in leaves]
 
 
 def _by_pages(
@@ -136,8 +136,8 @@ def _by_pages(
 
 
 def _spans(heaps: Sequence[_Heap], size: int) -> Iterator[list[_Span]]:
-    """Groups of about `size` pages; the last span of a relation has no end, for the relation may
-    have grown."""
+    """Groups of about `size` pages; the last span of a relation is open-ended, because the relation
+    may have grown."""
     group: list[_Span] = []
     room = size
     for heap in heaps:
@@ -177,10 +177,10 @@ def _rows(group: Sequence[_Span]) -> int | None:
 def _by_key(session: Session, query: OneTable, oid: int, limits: Limits) -> Sequence[Part]:
     size, expected = _estimated(session, query.text)
     count = limits.count(size=size, rows=expected)
-    found = session.ask(SQL.range_key, oid=oid, key=limits.key) if count > 1 else []
-    if not found:
+    range_keys = session.ask(SQL.range_key, oid=oid, key=limits.key) if count > 1 else []
+    if not range_keys:
         return ()
-    [(column, kind, schema, table, rows)] = found
+    [(column, kind, schema, table, rows)] = range_keys
     bounds = _histogram(session, schema, table, column) or _sample(
         session, schema, table, column, rows
     )
@@ -190,7 +190,7 @@ def _by_key(session: Session, query: OneTable, oid: int, limits: Limits) -> Sequ
 
 
 def _by_named_key(session: Session, sql: str, key: str, limits: Limits) -> Sequence[Part]:
-    """Whatever the query is; its rows are read once more, for a sample."""
+    """Split any query by a key; costs an extra read of its rows for a sample."""
     inner = f"(\n{bare(sql, 'postgres')}\n) AS q"
     size, rows = _estimated(session, sql)
     count = limits.count(size=size, rows=rows)
@@ -199,25 +199,27 @@ def _by_named_key(session: Session, sql: str, key: str, limits: Limits) -> Seque
     column = f"q.{quoted(key)}"
     share = min(1.0, _SAMPLED_ROWS / max(rows, 1))
     [(bounds, kinds)] = session.rows(
-        "SELECT found::text[], pg_typeof(found)::text FROM (SELECT percentile_disc(ARRAY("
-        f"SELECT i / 100.0 FROM generate_series(0, 100) AS i)) WITHIN GROUP (ORDER BY {column}) AS found"
+        "SELECT bounds::text[], pg_typeof(bounds)::text FROM (SELECT percentile_disc(ARRAY("
+        "SELECT i / 100.0 FROM generate_series(0, 100) AS i))"
+        f" WITHIN GROUP (ORDER BY {column}) AS bounds"
         f" FROM {inner} WHERE random() < {share:.9f}) AS sample"
     )
     kind = kinds.removesuffix("[]")
     if kind not in _ORDERED:
         raise SourceQueryError(
-            f"{key} is a {kind}; a table is not cut by it.", hint=f"Known: {', '.join(_ORDERED)}."
+            f"{key} is a {kind}, which a table cannot be split by.",
+            hint=f"Supported: {', '.join(_ORDERED)}.",
         )
     edges = [f"{literal(bound)}::{kind}" for bound in _quantiles(bounds or [], count)]
     return [
-        Part(sql=f"SELECT * FROM {inner}\nWHERE {each}", way="ranges")
-        for each in _ranges(column, edges)
+        Part(sql=f"SELECT * FROM {inner}\nWHERE {condition}", way="ranges")
+        for condition in _ranges(column, edges)
     ]
 
 
 def _estimated(session: Session, sql: str) -> tuple[float, float]:
-    """Bytes and rows; none, if which rows there are may depend on how they are asked for: then
-    nothing is cut."""
+    """Estimated bytes and rows; zero if the rows may differ between executions, so that the query
+    must not be split."""
     [(text,)] = session.rows(f"EXPLAIN (FORMAT JSON) {sql}")
     top = json.loads(text)[0]["Plan"]
     if _nodes(top) & _UNSTEADY:
@@ -230,22 +232,22 @@ def _nodes(plan: dict[str, Any]) -> set[str]:
 
 
 def _histogram(session: Session, schema: str, table: str, column: str) -> list[str]:
-    found = session.ask(SQL.histogram, schema=schema, table=table, column=column)
-    return found[0][0] if found else []
+    histograms = session.ask(SQL.histogram, schema=schema, table=table, column=column)
+    return histograms[0][0] if histograms else []
 
 
 def _sample(session: Session, schema: str, table: str, column: str, rows: float) -> list[str]:
     percent = min(100.0, 100 * _SAMPLED_ROWS / max(rows, 1))
-    [(found,)] = session.rows(
+    [(edges,)] = session.rows(
         "SELECT (percentile_disc(ARRAY(SELECT i / 100.0 FROM generate_series(0, 100) AS i))"
         f" WITHIN GROUP (ORDER BY {quoted(column)}))::text[]"
         f" FROM {quoted(schema)}.{quoted(table)} TABLESAMPLE SYSTEM ({percent:.6f})"
     )
-    return found or []
+    return edges or []
 
 
 def _quantiles(bounds: Sequence[str], count: int) -> Sequence[str]:
-    """`count - 1` inner bounds, each once, as evenly spread as they come."""
+    """Up to `count - 1` distinct inner bounds, evenly spaced."""
     places = (round(i * (len(bounds) - 1) / count) for i in range(1, count))
     return list(dict.fromkeys(bounds[place] for place in places)) if bounds else []
 

@@ -1,8 +1,7 @@
-"""PostgreSQL's errors as ours: by SQLSTATE where there is one, by libpq's words where there cannot
-be.
+"""Translate PostgreSQL's errors: by SQLSTATE if there is one, otherwise by libpq's text.
 
-A message is the server's own sentence. The query, which the driver adds, is the user's and is left
-out; a password that found its way into a text is taken out of it.
+A message is the server's own text, without the query, which the driver appends, and without the
+password.
 """
 
 from __future__ import annotations
@@ -79,14 +78,14 @@ def explain(error: adbc.Error, config: Config) -> PenstockError:
         return _without_state(text)
     if "snapshot" in text and state in {"22023", "42704"}:
         return SnapshotLost(
-            "The snapshot that the chunks share is gone.", hint="Plan the chunks again."
+            "The snapshot that the chunks share no longer exists.", hint="Plan the chunks again."
         )
     kind = _BY_STATE.get(state) or _BY_CLASS.get(state[:2], SourceError)
     return kind(text, hint=facts.get("PG_DIAG_MESSAGE_HINT"), sqlstate=state)
 
 
 def _without_state(text: str) -> PenstockError:
-    """Before there is a session there is no SQLSTATE; after it is lost, neither."""
+    """Classify an error by its text: there is no SQLSTATE before login and after a disconnect."""
     if _REFUSAL.search(text) and not _LATER.search(text):
         return SourceRefused(text)
     return SourceUnavailable(text)

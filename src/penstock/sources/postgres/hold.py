@@ -13,15 +13,15 @@ _ANSWER_SECONDS = 10.0
 
 
 class SnapshotHold:
-    """The exporting transaction. While it is open its snapshot can be joined, and vacuum cannot
-    pass it."""
+    """The transaction that exported the snapshot. While it is open, other sessions can use the
+    snapshot, and vacuum is held back."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._asking = asyncio.Lock()
+        self._lock = asyncio.Lock()
 
     async def alive(self) -> bool:
-        async with self._asking:
+        async with self._lock:
             try:
                 await threaded_stream.call(
                     lambda: self._session.rows("SELECT 1"),
@@ -34,9 +34,9 @@ class SnapshotHold:
             return True
 
     async def close(self) -> None:
-        async with self._asking:
-            await threaded_stream.call(self._session.close, _nothing, name="postgres-hold")
+        async with self._lock:
+            await threaded_stream.call(self._session.close, _no_cancel, name="postgres-hold")
 
 
-def _nothing() -> None:
-    """Closing a connection waits for nobody."""
+def _no_cancel() -> None:
+    """Closing a connection does not block."""

@@ -1,4 +1,4 @@
-"""One connection, used by one thread at a time; `cancel` may come from any other, at any moment."""
+"""One connection, used by one thread at a time; `cancel` may be called from any thread."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from adbc_driver_manager._reader import AdbcRecordBatchReader
 from penstock.kit.sqlfile import load
 from penstock.sources.errors import SourceError, SourceQueryError, SourceRefused
 from penstock.sources.postgres import types
-from penstock.sources.postgres.attributes import check_calls_nothing_else
+from penstock.sources.postgres.attributes import check_functions
 from penstock.sources.postgres.config import Config, conninfo, pinned_servers
 from penstock.sources.postgres.failure import translated
 
@@ -62,8 +62,8 @@ class Session:
             [(own_home,)] = self.ask(SQL.own_home)
             if own_home:
                 raise SourceRefused(
-                    "This database is the one that a Penstock keeps its own records in; it is no data source.",
-                    hint="Name the database that holds the data to be read.",
+                    "This is Penstock's own database; it cannot be a data source.",
+                    hint="Use the database that contains the data to read.",
                 )
 
     def close(self) -> None:
@@ -81,28 +81,28 @@ class Session:
             self.close()
 
     def cancel(self) -> None:
-        """Ask the server to stop; it is asked over a connection of its own."""
+        """Cancel the query at the server, over a separate connection."""
         with self._lock:
             if self._connection is not None:
                 self._connection.adbc_cancel()
 
     def rows(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
-        """A question of our own, small."""
+        """Run an internal query with a small result."""
         with translated(self._config), closing(self._cursor(copy=False)) as cursor:
             return cursor.execute(sql, list(values) or None).fetchall()
 
     def ask(self, statement: Statement, **values: object) -> list[tuple[Any, ...]]:
         return self.rows(statement.text, *statement.bind(values))
 
-    def columns(self, sql: str) -> Sequence[types.Leaving]:
-        """What a query gives, from the server's description of it prepared; nothing of it runs."""
+    def columns(self, sql: str) -> Sequence[types.OutputColumn]:
+        """The columns of a query, from preparing it; the query does not run."""
         self._check(sql)
         with translated(self._config), closing(self._cursor()) as cursor:
-            return types.leaving(cursor.adbc_execute_schema(sql))
+            return types.output_columns(cursor.adbc_execute_schema(sql))
 
     def _check(self, sql: str) -> None:
         if sql not in self._checked:
-            check_calls_nothing_else(
+            check_functions(
                 sql, self.ask, callable_=SQL.callable, relation_columns=SQL.relation_columns
             )
             self._checked.add(sql)
@@ -129,9 +129,8 @@ class Session:
         )
 
     @contextmanager
-    def _numbers(self, columns: Sequence[types.Leaving]) -> Iterator[None]:
-        """The server does not say which column held NaN or infinity when it was to become a whole
-        number."""
+    def _numbers(self, columns: Sequence[types.OutputColumn]) -> Iterator[None]:
+        """Name the numeric columns in the error for NaN or infinity; the server does not."""
         try:
             yield
         except SourceQueryError as e:
@@ -139,7 +138,7 @@ class Session:
                 raise
             names = ", ".join(types.scaled_names(columns))
             raise SourceQueryError(
-                f"A numeric column ({names}) has NaN or infinity, which no decimal can hold.",
+                f"A numeric column ({names}) has NaN or infinity, which decimals cannot represent.",
                 hint="Replace it in the query, for example NULLIF(column, 'NaN').",
             ) from None
 

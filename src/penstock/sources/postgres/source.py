@@ -33,7 +33,7 @@ def connect(
 
 
 class PostgresSource:
-    """Nothing stays open between calls but the snapshot of a plan, which its hold closes."""
+    """Opens a connection per call; only a plan's snapshot stays open, until its hold closes."""
 
     dialect = "postgres"
 
@@ -94,8 +94,8 @@ class PostgresSource:
 
 
 def _plan(session: Session, sql: str, limits: Limits) -> Plan:
-    """The snapshot first, then the sizes: what grows in between lies past the last page, where no
-    end is set."""
+    """Export the snapshot before reading the sizes: pages added in between are covered by the
+    open-ended last part."""
     session.open()
     try:
         schema = schema_of(session.columns(sql))

@@ -1,14 +1,14 @@
-"""How PostgreSQL's types leave it: exact, and such that Parquet can hold them.
+"""The output types of PostgreSQL columns: exact and storable in Parquet.
 
-A numeric of up to 18 digits is multiplied to a whole number by the server and read as int8, which
-costs the client 0.6 of what its text would; its bits are then called a decimal. Wider ones come as
-text and are parsed. A numeric without precision (every `sum`, `avg` or product is one) becomes
-`decimal128(38, 9)`, and a value that does not fit that exactly is an error that names the column.
-Numeric arrays follow the same rule, for their precision is not told.
+The server scales a numeric of up to 18 digits to an integer, which is read as int8 and
+reinterpreted as a decimal; that takes 0.6 of the client's CPU time for text. Wider numerics are
+read as text and parsed. A numeric without precision (every `sum`, `avg` or product is one) becomes
+`decimal128(38, 9)`, and a value that does not fit exactly is an error that names the column. The
+same applies to numeric arrays, whose precision the driver does not report.
 
-What Parquet cannot hold comes as PostgreSQL's own text: intervals in ISO 8601, uuid, inet, ranges,
-composites, all others. Arrays have one dimension: the driver would flatten more without a word, so
-the server is made to refuse them.
+Types that Parquet lacks are read as PostgreSQL's text: intervals in ISO 8601, uuid, inet, ranges,
+composites and all others. Arrays have one dimension: the driver would silently flatten more, so the
+query makes the server raise an error for them.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ REAL = Range(date32=(_FIRST_DAY, 2**31 - 1), timestamp=(_FIRST_DAY * 86_400_000_
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Leaving:
-    """One column: what the server is asked for, and what is made of the answer."""
+class OutputColumn:
+    """One column: its SQL expression, its Arrow type, and the conversion of the raw array."""
 
     name: str
     expression: str
@@ -64,26 +64,28 @@ class Leaving:
     convert: Callable[[pa.Array], pa.Array] | None = None
 
 
-def leaving(raw: pa.Schema) -> Sequence[Leaving]:
-    """By what the driver says of a prepared query."""
+def output_columns(raw: pa.Schema) -> Sequence[OutputColumn]:
+    """The columns of a prepared query, from the driver's schema."""
     if not raw.names:
         raise SourceQueryError(
-            "A source is only read: one SELECT with columns is taken, and nothing else."
+            "Sources are read-only: the query must be exactly one SELECT with columns."
         )
     batch_checks.distinct(raw.names)
     return [_column(field) for field in raw]
 
 
-def schema_of(columns: Sequence[Leaving]) -> pa.Schema:
+def schema_of(columns: Sequence[OutputColumn]) -> pa.Schema:
     return pa.schema([(column.name, column.kind) for column in columns])
 
 
-def query(columns: Sequence[Leaving], sql: str) -> str:
+def query(columns: Sequence[OutputColumn], sql: str) -> str:
     asked = ", ".join(f"{column.expression} AS {quoted(column.name)}" for column in columns)
     return f"SELECT {asked} FROM (\n{bare(sql, 'postgres')}\n) AS q"
 
 
-def convert(columns: Sequence[Leaving], schema: pa.Schema, batch: pa.RecordBatch) -> pa.RecordBatch:
+def convert(
+    columns: Sequence[OutputColumn], schema: pa.Schema, batch: pa.RecordBatch
+) -> pa.RecordBatch:
     arrays = [
         _converted(column, array) for column, array in zip(columns, batch.columns, strict=True)
     ]
@@ -94,7 +96,7 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def scaled_names(columns: Sequence[Leaving]) -> list[str]:
+def scaled_names(columns: Sequence[OutputColumn]) -> list[str]:
     return [
         column.name
         for column in columns
@@ -102,44 +104,45 @@ def scaled_names(columns: Sequence[Leaving]) -> list[str]:
     ]
 
 
-def _converted(column: Leaving, array: pa.Array) -> pa.Array:
+def _converted(column: OutputColumn, array: pa.Array) -> pa.Array:
     if column.convert is None:
         return array
     try:
         return column.convert(array)
     except pa.ArrowInvalid:
         raise SourceQueryError(
-            f"Column {column.name} has a numeric value that {column.kind} cannot hold exactly.",
-            hint=f"Cast it in the query, for example {quoted(column.name)}::numeric(38, 15), or to text.",
+            f"Column {column.name} has a numeric value that does not fit {column.kind} exactly.",
+            hint="Cast it in the query, for example "
+            f"{quoted(column.name)}::numeric(38, 15), or to text.",
         ) from None
 
 
-def _column(field: pa.Field) -> Leaving:
+def _column(field: pa.Field) -> OutputColumn:
     name, source = quoted(field.name), (field.metadata or {}).get(b"POSTGRESQL:type", b"").decode()
     if source == "numeric":
         return _numeric(field)
     if source in {"json", "jsonb"}:
-        return Leaving(
+        return OutputColumn(
             name=field.name, expression=name, kind=pa.string(), convert=lambda array: array.storage
         )
     if source == "oid":
-        return Leaving(name=field.name, expression=f"{name}::int8", kind=pa.int64())
+        return OutputColumn(name=field.name, expression=f"{name}::int8", kind=pa.int64())
     if source == "money":
-        return Leaving(
+        return OutputColumn(
             name=field.name, expression=f"{name}::numeric", kind=_UNTYPED, convert=_parsed(_UNTYPED)
         )
     if pa.types.is_list(field.type):
         return _array(field, source)
     if source in _PLAIN or field.type == pa.string():
-        return Leaving(name=field.name, expression=name, kind=field.type)
-    return Leaving(name=field.name, expression=f"{name}::text", kind=pa.string())
+        return OutputColumn(name=field.name, expression=name, kind=field.type)
+    return OutputColumn(name=field.name, expression=f"{name}::text", kind=pa.string())
 
 
-def _numeric(field: pa.Field) -> Leaving:
+def _numeric(field: pa.Field) -> OutputColumn:
     name, kind = quoted(field.name), _decimal(field)
     if kind.precision > _SCALED_DIGITS:
-        return Leaving(name=field.name, expression=name, kind=kind, convert=_parsed(kind))
-    return Leaving(
+        return OutputColumn(name=field.name, expression=name, kind=kind, convert=_parsed(kind))
+    return OutputColumn(
         name=field.name,
         expression=f"({name} * 1{'0' * kind.scale})::int8",
         kind=kind,
@@ -148,7 +151,7 @@ def _numeric(field: pa.Field) -> Leaving:
 
 
 def _decimal(field: pa.Field) -> pa.DataType:
-    """By the modifier: precision in the upper half, scale in eleven signed bits; all is 4 too much."""
+    """Decode the type modifier minus 4: precision in the high 16 bits, scale in 11 signed bits."""
     modifier = int(field.metadata.get(b"POSTGRESQL:typmod", b"-1")) - 4
     if modifier < 0:
         return _UNTYPED
@@ -156,7 +159,7 @@ def _decimal(field: pa.Field) -> pa.DataType:
     precision, scale = max(precision - min(scale, 0), scale), max(scale, 0)
     if precision > _DECIMAL256_DIGITS:
         raise SourceQueryError(
-            f"Column {field.name} has {precision} digits, more than a decimal can hold.",
+            f"Column {field.name} has {precision} digits, more than a decimal can represent.",
             hint="Cast it to text.",
         )
     return (
@@ -167,7 +170,7 @@ def _decimal(field: pa.Field) -> pa.DataType:
 
 
 def _scaled(kind: pa.DataType) -> Callable[[pa.Array], pa.Array]:
-    """A whole number's bits are those of the decimal with its point moved."""
+    """Reinterpret scaled integers as decimals; both have the same bits."""
     return lambda array: array.view(pa.decimal64(kind.precision, kind.scale)).cast(kind)
 
 
@@ -175,29 +178,28 @@ def _parsed(kind: pa.DataType) -> Callable[[pa.Array], pa.Array]:
     return lambda array: pc.cast(array.storage, kind)
 
 
-def _array(field: pa.Field, source: str) -> Leaving:
+def _array(field: pa.Field, source: str) -> OutputColumn:
     element, name = source.removeprefix("_"), quoted(field.name)
     if element == "numeric":
         kind = pa.list_(_UNTYPED)
-        return Leaving(
+        return OutputColumn(
             name=field.name,
             expression=_flat(field.name, source),
             kind=kind,
             convert=_parsed_list(kind),
         )
     if element in _PLAIN:
-        return Leaving(name=field.name, expression=_flat(field.name, source), kind=field.type)
+        return OutputColumn(name=field.name, expression=_flat(field.name, source), kind=field.type)
     if pa.types.is_struct(field.type.value_type):
-        return Leaving(name=field.name, expression=f"{name}::text", kind=pa.string())
+        return OutputColumn(name=field.name, expression=f"{name}::text", kind=pa.string())
     text = f"{name}::text[]"
-    return Leaving(
+    return OutputColumn(
         name=field.name, expression=_flat(field.name, "_text", text), kind=pa.list_(pa.string())
     )
 
 
 def _flat(name: str, kind: str, value: str | None = None) -> str:
-    """The array, or a malformed literal in the row that has more dimensions: its error shows the
-    name."""
+    """The array; for more dimensions, a cast whose error message names the column."""
     column = quoted(name)
     words = f"column {name} has an array of more than one dimension: ".replace("'", "''")
     return (

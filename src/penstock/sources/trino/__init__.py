@@ -1,5 +1,5 @@
-"""Trino and Starburst: our own client of their protocol, from JSON pages to Arrow without Python
-rows."""
+"""Trino and Starburst driver: a client of their HTTP protocol that converts JSON pages to Arrow
+without Python rows."""
 
 from __future__ import annotations
 

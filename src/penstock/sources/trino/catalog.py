@@ -1,4 +1,4 @@
-"""What the schema browser asks of Trino. Trino declares no keys."""
+"""Metadata of Trino for the schema browser. Trino has no keys."""
 
 from __future__ import annotations
 
@@ -21,10 +21,9 @@ class TrinoCatalog:
         self._session = session
 
     async def tables(self) -> Sequence[Table]:
-        """Tables and views of the configured catalog, or of all of them; only what the role may
-        see."""
-        found = await asyncio.gather(*(self._tables(name) for name in await self._catalogs()))
-        return [table for tables in found for table in tables]
+        """Tables and views of the configured catalog, or of all catalogs, that the role may see."""
+        listings = await asyncio.gather(*(self._tables(name) for name in await self._catalogs()))
+        return [table for tables in listings for table in tables]
 
     async def columns(self, table: Table) -> Sequence[Column]:
         rows = await self._client.rows(
@@ -52,14 +51,16 @@ class TrinoCatalog:
         if (mine := self._client.config.catalog) is not None:
             return [mine]
         rows = await self._client.rows(
-            "SELECT catalog_name FROM system.metadata.catalogs WHERE catalog_name <> 'system' ORDER BY 1",
+            "SELECT catalog_name FROM system.metadata.catalogs"
+            " WHERE catalog_name <> 'system' ORDER BY 1",
             self._session,
         )
         return [name for [name] in rows]
 
     async def _tables(self, catalog: str) -> list[Table]:
         rows = await self._client.rows(
-            f"SELECT table_schema, table_name, table_type FROM {quoted(catalog)}.information_schema.tables"
+            "SELECT table_schema, table_name, table_type"
+            f" FROM {quoted(catalog)}.information_schema.tables"
             " WHERE table_schema <> 'information_schema' ORDER BY 1, 2",
             self._session,
         )

@@ -1,9 +1,9 @@
-"""The statement protocol: register a query, then follow `nextUri` to its end.
+"""Trino's statement protocol: register a query, then follow `nextUri` to the end.
 
-A POST only registers; the first GET starts the query. Every answer names the next page; the page
-just read may be asked for again, an older one is gone, so a query has exactly one reader. A query
-that nobody asks after for the server's client timeout is abandoned. It is complete when an answer
-has no `nextUri` and no error, never because of its state.
+A POST only registers the query; the first GET starts it. Every response names the next page. The
+last page read may be requested again, older ones are gone, so a query has exactly one reader. Trino
+abandons a query without requests for the server's client timeout. A query is complete when a
+response has no `nextUri` and no error, whatever its state.
 """
 
 from __future__ import annotations
@@ -26,46 +26,46 @@ if TYPE_CHECKING:
     from penstock.sources.trino.config import Config
     from penstock.sources.trino.wire import Wire
 
-# A query that has had nothing to say so often is waiting for the cluster, or at work for long: ask
-# half as often.
+# After this many polls without rows the query is queued or runs long: poll half as often.
 _EAGER, _PAUSE = 10, 1.0
 
 log = logging.get("sources.trino")
 
 
 class Client:
-    """Speaks to one coordinator, for any number of queries and roles at once."""
+    """A client of one coordinator, for any number of concurrent queries and roles."""
 
     def __init__(self, config: Config, wire: Wire, *, clock: Clock = SYSTEM) -> None:
         self.config = config
         self.wire = wire
         self._clock = clock
-        self._farewells: set[asyncio.Task[None]] = set()
+        self._cancellations: set[asyncio.Task[None]] = set()
 
     async def close(self) -> None:
-        await asyncio.gather(*self._farewells, return_exceptions=True)
+        await asyncio.gather(*self._cancellations, return_exceptions=True)
         await self.wire.close()
 
     async def submit(self, sql: str, session: Session, *, spooled: bool = False) -> Reply:
-        """Register a query; it starts with the first `advance`, and is forgotten when there is
-        none."""
+        """Register a query; the first `advance` starts it, without one Trino drops it."""
         headers = statement_headers(self.config, session, spooled=spooled)
         reply = read_reply(await self.wire.post("/v1/statement", sql.encode(), headers)).checked()
         log.info("trino_query_registered", query_id=reply.query_id, trace=session.trace)
         return reply
 
     async def advance(self, next_uri: str) -> Reply:
-        """One page further; Trino holds the answer back for at most a second when there is nothing
-        new."""
+        """Get the next page; Trino delays the response by up to a second if there is no news."""
         reply = read_reply(await self.wire.get(next_uri))
         if reply.next_uri == next_uri:
-            raise SourceError("Trino's answer leads back to itself; is there a cache on the way?")
+            raise SourceError(
+                "Trino's response links to itself as the next page.",
+                hint="Check for a cache between this machine and Trino.",
+            )
         return reply
 
     async def replies(
         self, sql: str, session: Session, *, spooled: bool = False
     ) -> AsyncGenerator[Reply]:
-        """Run a query and give its answers; whoever leaves before the last one cancels it at Trino."""
+        """Run a query and yield its responses; closing the generator early cancels the query."""
         reply = await self.submit(sql, session, spooled=spooled)
         idle = 0
         try:
@@ -80,26 +80,26 @@ class Client:
                 await self.cancel(reply.query_id, reply.next_uri)
 
     async def columns(self, sql: str, session: Session) -> Sequence[Mapping[str, Any]]:
-        """What Trino says of a query's columns."""
-        found: Sequence[Mapping[str, Any]] = ()
+        """Trino's description of a query's columns."""
+        columns: Sequence[Mapping[str, Any]] = ()
         async with aclosing(self.replies(sql, session)) as replies:
             async for reply in replies:
-                found = reply.columns or found
-        return found
+                columns = reply.columns or columns
+        return columns
 
     async def rows(self, sql: str, session: Session) -> list[list[Any]]:
-        """A small answer as Python rows: catalogs, versions, lists of files."""
-        found: list[list[Any]] = []
+        """A small result as Python rows: catalogs, versions, lists of files."""
+        rows: list[list[Any]] = []
         async with aclosing(self.replies(sql, session)) as replies:
             async for reply in replies:
-                found += orjson.loads(reply.rows or b"[]")
-        return found
+                rows += orjson.loads(reply.rows or b"[]")
+        return rows
 
     async def cancel(self, query_id: str, next_uri: str | None = None) -> None:
-        """End the query at Trino. It is asked for even when the caller is being cancelled itself."""
+        """Cancel the query at Trino, even if the caller is being cancelled."""
         task = asyncio.create_task(self._cancel(query_id, next_uri))
-        self._farewells.add(task)
-        task.add_done_callback(self._farewells.discard)
+        self._cancellations.add(task)
+        task.add_done_callback(self._cancellations.discard)
         await asyncio.shield(task)
 
     async def _cancel(self, query_id: str, next_uri: str | None) -> None:

@@ -1,7 +1,7 @@
-"""A cluster that sleeps answers its first query with a timeout.
+"""Retries for a cold cluster, whose first query fails with a timeout.
 
-An error whose type or text says timeout is tried again twice, five seconds apart; by then the query
-before it has been cancelled. Every other error is final.
+A query that fails with a timeout, by type or text, is retried twice, five seconds apart; the failed
+query has been cancelled by then. Every other error is final.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ log = logging.get("sources.trino")
 
 
 class ColdStart:
-    """The patience of one call."""
+    """The retry state of one call."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._retries = 0
 
     async def pause(self, error: PenstockError) -> None:
-        """Wait until it is worth another try; raises when it is not."""
+        """Wait before the next try; raises if the error is final."""
         if not _says_timeout(error):
             raise error
         if self._retries == RETRIES:
@@ -44,5 +44,6 @@ class ColdStart:
 
 
 def _says_timeout(error: PenstockError) -> bool:
-    told = f"{type(error).__name__} {error.details.get('error_name')} {error.details.get('error_type')} {error.message}"
-    return "timeout" in told.lower() or "timed out" in told.lower()
+    name, kind = error.details.get("error_name"), error.details.get("error_type")
+    text = f"{type(error).__name__} {name} {kind} {error.message}"
+    return "timeout" in text.lower() or "timed out" in text.lower()

@@ -1,4 +1,4 @@
-"""How to reach a Trino or a Starburst, and as whom."""
+"""The configuration of a Trino or Starburst source: address, user and options."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ Encoding = Literal["json+zstd", "json+lz4", "json"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """`url` is the coordinator's `https://host:port`; plain http is for this machine, unless
-    `allow_http` says more.
+    """`url` is the coordinator's `https://host:port`; plain http is for this machine only, unless
+    `allow_http`.
 
-    `starburst_role` is the role of calls that bring none. It is sent as `role_catalog=ROLE{…}`; a
-    plain Trino has no system roles and refuses them: there `role_catalog` is null, and the role is
-    still required but stays here. `client_timeout` is the server's `query.client.timeout`: a query
-    that nobody asks after for so long is abandoned. Without `encodings`, rows come through the
-    coordinator instead of through its spool.
+    `starburst_role` is the default role. It is sent as `role_catalog=ROLE{…}`; plain Trino has no
+    system roles and rejects them: there `role_catalog` must be null, and the role is required but
+    not sent. `client_timeout` is the server's `query.client.timeout`, after which it abandons a
+    query without requests. Without `encodings`, rows are sent by the coordinator instead of its
+    spool.
     """
 
     url: str
@@ -52,7 +52,7 @@ class Config:
 
     def __post_init__(self) -> None:
         if self.password is not None and self.token is not None:
-            raise InvalidInput("trino: give a password or a token, not both.")
+            raise InvalidInput("trino: set a password or a token, not both.")
         _check_url(self.url, allow_http=self.allow_http)
 
     @property
@@ -68,7 +68,7 @@ class Config:
         return None
 
     def scrub(self, text: str) -> str:
-        """The text without our credentials, should a server or a proxy have echoed them."""
+        """The text without our credentials, in case a server or a proxy echoed them."""
         encoded = (self.authorization or "").partition(" ")[2]
         for hidden in filter(None, (encoded, self.password, self.token)):
             text = text.replace(hidden, "[redacted]")
@@ -76,7 +76,7 @@ class Config:
 
 
 def origin(uri: str) -> str:
-    """Scheme, host and port of a URI, in the one form that can be compared; empty when it has none."""
+    """Scheme, host and port of a URI in normalized form; empty if it has none."""
     try:
         parts = urlsplit(uri)
         port = parts.port or (443 if parts.scheme == "https" else 80)
@@ -97,12 +97,12 @@ def _check_url(url: str, *, allow_http: bool) -> None:
         raise InvalidInput("trino: url must be https://host:port and nothing more.")
     if parts.username is not None or parts.password is not None:
         raise InvalidInput(
-            "trino: url holds a user or a password.", hint="Use the settings user and password."
+            "trino: url contains a user or a password.", hint="Use the settings user and password."
         )
     if parts.scheme == "http" and not allow_http and not _is_loopback(parts.hostname):
         raise InvalidInput(
-            "trino: plain http would show credentials and data to the network.",
-            hint="Use https; allow_http permits it where the network itself is trusted.",
+            "trino: plain http exposes credentials and data on the network.",
+            hint="Use https, or set allow_http if the network is trusted.",
         )
 
 

@@ -1,15 +1,16 @@
-"""Rows as CSV: a JSON page of scalar columns is CSV once its brackets are gone, and Arrow reads CSV
+"""Parse a JSON page of scalar columns as CSV: without its brackets it is CSV, which Arrow reads
 without Python.
 
-`[[1,"a",null],[2,"b",true]]` loses `[[` and `]]`, and `],[` becomes a line break. What makes that
-exact:
+`[[1,"a",null],[2,"b",true]]` loses `[[` and `]]`, and `],[` becomes a line break. These checks make
+that exact:
 
-- A line break, a carriage return or `], [` means that the JSON was not written compactly: not ours.
-- Only the escapes `\\"`, `\\\\` and `\\/` mean the same in both languages; any other is not ours.
-- A string that holds `],[` gets a line break inside its quotes, which makes fewer rows than separators: not ours.
+- A page with a line break, a carriage return or `], [` is not compact JSON: rejected.
+- Only the escapes `\\"`, `\\\\` and `\\/` mean the same in JSON and CSV; any other is rejected.
+- A string that contains `],[` gets a line break inside its quotes, so there are fewer rows than
+  separators: rejected.
 - An unquoted null is null; a quoted "null" and an empty string are values.
 
-Whatever is not ours is left to `jsonpage`, which is slower and right about everything.
+A rejected page is read by `jsonpage`, which is slower and handles every page.
 """
 
 from __future__ import annotations
@@ -30,13 +31,14 @@ _PARSE = csv.ParseOptions(
     quote_char='"',
     double_quote=False,
     escape_char="\\",
-    newlines_in_values=True,  # cut blocks with an eye on quotes; otherwise a `],[` in a string could split its value
+    # Split blocks outside of quotes only; otherwise a `],[` in a string could split its value.
+    newlines_in_values=True,
     ignore_empty_lines=False,
 )
 
 
 class CsvReader:
-    """Reads pages of these columns; every one of them must be a scalar."""
+    """Reads pages of the given columns, which must all be scalars."""
 
     def __init__(self, columns: Sequence[types.Column]) -> None:
         self._schema = types.schema(columns)
@@ -53,7 +55,7 @@ class CsvReader:
         )
 
     def read(self, page: bytes) -> pa.RecordBatch | None:
-        """The rows, or None when the page is not CSV in disguise."""
+        """The rows, or None if the page cannot be read as CSV."""
         if not _looks_like_csv(page):
             return None
         lines = page.replace(b"],[", b"\n")
@@ -86,7 +88,7 @@ class CsvReader:
 
 
 def finish(array: pa.Array, arrow: pa.DataType) -> pa.Array:
-    """From what the text was parsed as to the column's own type."""
+    """Convert the parsed array to the column's type."""
     if pa.types.is_binary(arrow):
         return pa.array(
             [None if text is None else a2b_base64(text) for text in array.to_pylist()], arrow

@@ -1,4 +1,4 @@
-"""Trino's errors in our words: its own name and message, and never a credential."""
+"""Translate Trino's errors: its error name and message, without credentials."""
 
 from __future__ import annotations
 
@@ -16,14 +16,13 @@ _LOST = frozenset({"ABANDONED_QUERY"})
 
 
 class QueryLost(SourceUnavailable):
-    """Trino no longer knows the query or gave its pages to another reader; only a new attempt
-    helps."""
+    """Trino dropped the query, or another reader took its pages; only a new attempt helps."""
 
     code = "SOURCE_QUERY_LOST"
 
 
 def query_error(error: Mapping[str, Any], query_id: str) -> PenstockError:
-    """What a failed query's `error` means to the caller."""
+    """The error for a failed query's `error`."""
     name, kind = str(error.get("errorName", "UNKNOWN")), str(error.get("errorType", ""))
     return _class(name, kind)(
         f"{name}: {error.get('message') or 'no message'}",
@@ -45,13 +44,12 @@ def _class(name: str, kind: str) -> type[PenstockError]:
 
 
 def http_error(status: int, text: str) -> PenstockError:
-    """What an answer that is not 200 means; of its text only the first line, for the rest is a
-    stack trace."""
+    """The error for a response that is not 200, with its first line; the rest is a stack trace."""
     line = text.strip().partition("\n")[0][:300]
     match status:
         case 401 | 403:
             return SourceRefused(
-                f"Trino refused us (HTTP {status}): {line}", error_name=f"HTTP_{status}"
+                f"Trino denied access (HTTP {status}): {line}", error_name=f"HTTP_{status}"
             )
         case 500 if "AccessDeniedException" in line:
             return SourceRefused(
@@ -59,14 +57,14 @@ def http_error(status: int, text: str) -> PenstockError:
             )
         case 404 | 410:
             return QueryLost(
-                f"Trino no longer knows this page of the query (HTTP {status}).",
-                hint="It was abandoned, or another reader went on with it.",
+                f"Trino no longer has this page of the query (HTTP {status}).",
+                hint="The query was abandoned, or another reader continued it.",
                 error_name=f"HTTP_{status}",
             )
         case _:
-            return SourceError(f"Trino answered HTTP {status}: {line}", error_name=f"HTTP_{status}")
+            return SourceError(f"Trino returned HTTP {status}: {line}", error_name=f"HTTP_{status}")
 
 
 def error_type(error: PenstockError) -> str:
-    """What Trino calls it, or what we do."""
+    """Trino's error name, or else our error class."""
     return str(error.details.get("error_name") or type(error).__name__)

@@ -1,4 +1,4 @@
-"""What a statement says about itself. Only the POST carries this; nothing of it outlives the call."""
+"""The request headers of a statement: user, role, session. Only the POST has them."""
 
 from __future__ import annotations
 
@@ -20,21 +20,20 @@ _UNSAFE = re.compile(r"[^\x21-\x7e]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """As whom and for what one statement runs; made anew for every call, so that two jobs never
-    share a role."""
+    """The role and trace of one statement; created per call, so that jobs never share a role."""
 
     role: str | None
     trace: str = ""
 
 
 def require_role(role: str | None) -> str:
-    """There is no default role: a job that brings none ends here."""
+    """The role, validated; there is no default, so a job without a role fails."""
     if not role:
         raise InvalidInput(MISSING_ROLE)
     if not _ROLE.fullmatch(role):
         raise InvalidInput(
             "The use case ID is not a role name.",
-            hint="1-200 characters, no control signs or braces.",
+            hint="Use 1-200 characters, without control characters or braces.",
         )
     return role
 

@@ -1,7 +1,7 @@
-"""Rows as JSON: slower than `csvpage` and right about every page, nested values included.
+"""Parse a page as JSON: slower than `csvpage`, for every page, including nested values.
 
-Values are turned into Arrow a column at a time, level by level: an array's elements, a map's keys
-and a row's fields are columns again, so one set of conversions serves any depth.
+Values are converted to Arrow column by column and level by level: an array's elements, a map's keys
+and a row's fields are columns again, so one set of conversions handles any depth.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def read(page: bytes, columns: Sequence[types.Column]) -> pa.RecordBatch:
         try:
             rows = orjson.loads(page)
             values = list(zip(*rows, strict=True)) if rows != [] else [()] * len(columns)
-            arrays = [_named(column, each) for column, each in zip(columns, values, strict=True)]
+            arrays = [_named(column, array) for column, array in zip(columns, values, strict=True)]
         except (TypeError, ValueError):
             raise SourceError("Trino sent rows that are not a table of JSON values.") from None
     return pa.RecordBatch.from_arrays(arrays, schema=types.schema(columns))
@@ -36,7 +36,7 @@ def read(page: bytes, columns: Sequence[types.Column]) -> pa.RecordBatch:
 
 @contextmanager
 def _collector_paused() -> Iterator[None]:
-    """The rows make no cycles, and looking for some costs as much as making them."""
+    """Pause the garbage collector: rows have no cycles, and scanning them doubles the time."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -52,7 +52,7 @@ def _named(column: types.Column, values: Sequence[Any]) -> pa.Array:
     except (pa.ArrowException, TypeError, OverflowError):
         raise SourceError(
             f"Column {column.name}: a value does not fit {column.arrow}.",
-            hint="Cast the column in the query, to varchar for instance.",
+            hint="Cast the column in the query, for example to varchar.",
         ) from None
 
 
@@ -77,7 +77,7 @@ def _array(values: Sequence[Any], kind: types.TrinoType, arrow: pa.DataType) -> 
 
 
 def _parsed(text: pa.Array, arrow: pa.DataType) -> pa.Array:
-    """Arrow's cast, with a way round for the one that it does not have: text to a time of day."""
+    """Arrow's cast, with a workaround for text to time, which Arrow lacks."""
     if pa.types.is_time(arrow):
         return (
             pc.binary_join_element_wise("1970-01-01", text, " ")
@@ -112,7 +112,7 @@ def _struct(values: Sequence[Any], kind: types.TrinoType, arrow: pa.DataType) ->
 
 
 def _offsets(values: Sequence[Any]) -> pa.Array:
-    """Where each value begins; a null begins nowhere."""
+    """The offsets of a list array; a null has no offset."""
     ends = list(accumulate((0 if v is None else len(v) for v in values), initial=0))
     starts = [None if v is None else start for v, start in zip(values, ends[:-1], strict=True)]
     return pa.array([*starts, ends[-1]], pa.int32())

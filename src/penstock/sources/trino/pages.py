@@ -1,4 +1,4 @@
-"""Rows of JSON to Arrow: the fast way where it is exact, the right way everywhere else."""
+"""Decode JSON pages to Arrow: with `csvpage` where it is exact, otherwise with `jsonpage`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class PageDecoder:
-    """Turns `[[…],[…]]` into record batches of one schema; safe to use from several threads."""
+    """Decodes `[[…],[…]]` to record batches of one schema; thread-safe."""
 
     def __init__(self, columns: Sequence[types.Column]) -> None:
         self.schema = types.schema(columns)
@@ -23,7 +23,7 @@ class PageDecoder:
         self._csv = None if any(column.type.nested for column in columns) else CsvReader(columns)
 
     def decode(self, page: bytes, *, rows: int | None = None) -> pa.RecordBatch:
-        """The page's rows; `rows` is how many there must be, where the server said so."""
+        """The rows of the page; `rows` is the expected count, if the server announced one."""
         batch = self._csv.read(page) if self._csv is not None else None
         if batch is None:
             batch = jsonpage.read(page, self._columns)

@@ -1,10 +1,9 @@
-"""One query read to its end: fetched ahead, decoded one ahead, given in order.
+"""Read one query to its end: prefetch segments, decode one ahead, yield batches in order.
 
-Two tasks run behind the consumer. One follows the query and begins to fetch each segment, a few at
-a time; the other decodes what has arrived, in a thread. Both wait for room, so memory is flat
-however slow the consumer is; and while the first waits it tells Trino that somebody is still here,
-or the query would be abandoned. Whatever way the consumer leaves, both tasks end and a query that
-is not over is cancelled at Trino.
+Two tasks run in the background. One follows the query and fetches its segments, a few concurrently;
+the other decodes them in a thread. Both have bounded queues, so memory is constant however slow the
+consumer is. While the first one is blocked it sends keep-alive requests, or Trino would abandon the
+query. However the consumer stops, both tasks end and an unfinished query is cancelled at Trino.
 """
 
 from __future__ import annotations
@@ -32,8 +31,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Lump:
-    """Rows on their way: a direct page, or a segment that is being fetched."""
+class _PendingRows:
+    """Rows not yet decoded: a direct page, or a segment that is being fetched."""
 
     raw: asyncio.Future[bytes]
     segment: Segment | None = None
@@ -65,34 +64,34 @@ class Reading:
         self._next_uri: str | None = None
         self._checked = False
         self._expected_row = 0
-        self._arriving: asyncio.Queue[_Lump | _End] = asyncio.Queue(client.config.parallel)
+        self._arriving: asyncio.Queue[_PendingRows | _End] = asyncio.Queue(client.config.parallel)
         self._decoded: asyncio.Queue[tuple[pa.RecordBatch, Segment | None] | _End] = asyncio.Queue(
             1
         )
         self._fetches: set[asyncio.Task[bytes]] = set()
 
     async def batches(self) -> AsyncGenerator[pa.RecordBatch]:
-        """The rows, and for a query without rows one empty batch, so that its schema is known."""
-        behind = [asyncio.create_task(self._follow()), asyncio.create_task(self._decode())]
+        """The rows; one empty batch for a query without rows, for its schema."""
+        tasks = [asyncio.create_task(self._follow()), asyncio.create_task(self._decode())]
         rows = batches = 0
         try:
             while not isinstance(item := await self._decoded.get(), _End):
                 batch, segment = item
                 rows, batches = rows + batch.num_rows, batches + 1
-                self._owe(rows, segment)
+                self._defer_release(rows, segment)
                 yield batch
             if item.error is not None:
                 raise item.error
             if not batches:
                 yield self._decoder.empty()
         finally:
-            for task in (*behind, *self._fetches):
+            for task in (*tasks, *self._fetches):
                 task.cancel()
-            await asyncio.gather(*behind, *self._fetches, return_exceptions=True)
+            await asyncio.gather(*tasks, *self._fetches, return_exceptions=True)
 
-    def _owe(self, rows: int, segment: Segment | None) -> None:
+    def _defer_release(self, rows: int, segment: Segment | None) -> None:
         if self._receipts is not None and segment is not None and segment.ack_uri is not None:
-            self._receipts.owe(rows, partial(self._client.wire.acknowledge, segment.ack_uri))
+            self._receipts.on_stored(rows, partial(self._client.wire.acknowledge, segment.ack_uri))
 
     async def _follow(self) -> None:
         end = _End()
@@ -102,42 +101,42 @@ class Reading:
             ) as replies:
                 async for reply in replies:
                     self._next_uri = reply.next_uri
-                    for lump in self._lumps(reply):
-                        await self._offer(lump)
+                    for pending in self._pending(reply):
+                        await self._offer(pending)
         except Exception as e:
-            end = _End(error=e)  # the consumer's, after the rows before it
+            end = _End(error=e)  # raised in the consumer, after the rows before it
         await self._offer(end)
 
-    def _lumps(self, reply: Reply) -> Iterator[_Lump]:
+    def _pending(self, reply: Reply) -> Iterator[_PendingRows]:
         if reply.columns and not self._checked:
             self._check(reply.columns)
         if reply.rows is not None:
-            yield _Lump(raw=_present(reply.rows))
+            yield _PendingRows(raw=_completed(reply.rows))
         if reply.spool is not None:
             segments = spooling.segments(reply.spool, max_bytes=self._client.wire.max_bytes)
             yield from map(self._begin, segments)
 
-    def _check(self, found: Sequence[Mapping[str, Any]]) -> None:
-        if types.shape(types.columns(found)) != types.shape(self._columns):
+    def _check(self, columns: Sequence[Mapping[str, Any]]) -> None:
+        if types.shape(types.columns(columns)) != types.shape(self._columns):
             raise SourceError(
-                "The query's columns changed since it was planned.", hint="Plan it again."
+                "The query's columns have changed since it was planned.", hint="Plan it again."
             )
         self._checked = True
 
-    def _begin(self, segment: Segment) -> _Lump:
+    def _begin(self, segment: Segment) -> _PendingRows:
         if segment.offset != self._expected_row:
             raise SourceError(
-                f"Trino left out rows {self._expected_row} to {segment.offset} of its result."
+                f"Rows {self._expected_row} to {segment.offset} are missing in Trino's result."
             )
         self._expected_row += segment.rows
         if segment.data is not None:
-            return _Lump(raw=_present(segment.data), segment=segment)
+            return _PendingRows(raw=_completed(segment.data), segment=segment)
         fetch = asyncio.create_task(self._client.wire.fetch(segment.uri, segment.headers))
         self._fetches.add(fetch)
-        return _Lump(raw=fetch, segment=segment)
+        return _PendingRows(raw=fetch, segment=segment)
 
-    async def _offer(self, item: _Lump | _End) -> None:
-        """Wait for room, and let Trino know now and then that we do."""
+    async def _offer(self, item: _PendingRows | _End) -> None:
+        """Wait for room in the queue, with keep-alive requests to Trino meanwhile."""
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._client.config.client_timeout / 3):
@@ -163,7 +162,7 @@ class Reading:
         return self._decoder.decode(spooling.unpack(segment, raw), rows=segment.rows)
 
 
-def _present(raw: bytes) -> asyncio.Future[bytes]:
-    here: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-    here.set_result(raw)
-    return here
+def _completed(raw: bytes) -> asyncio.Future[bytes]:
+    future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+    future.set_result(raw)
+    return future

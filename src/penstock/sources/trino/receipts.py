@@ -1,9 +1,8 @@
-"""What may be forgotten at the source once its rows are stored.
+"""Release spooled segments at Trino once their rows are stored.
 
-A consumer that keeps rows safely says so: `await receipts.stored(rows)`, with the number of rows of
-the stream that are durable by now, while the source is open. The driver then lets go of the
-segments that held them. A consumer that never says so loses nothing but space in the cluster's
-spool, until the segments expire.
+A consumer calls `await receipts.stored(rows)`, with the number of rows of the stream that are
+durable by now, while the source is open. The driver then releases the segments that contain them.
+A consumer that never calls it only wastes space in the cluster's spool, until the segments expire.
 """
 
 from __future__ import annotations
@@ -17,23 +16,22 @@ if TYPE_CHECKING:
 
 
 class Receipts:
-    """Made by the consumer of one stream, filled by the driver."""
+    """Pending releases of one stream; created by the consumer, filled by the driver."""
 
     def __init__(self) -> None:
-        self._owed: deque[tuple[int, Callable[[], Awaitable[None]]]] = deque()
+        self._pending: deque[tuple[int, Callable[[], Awaitable[None]]]] = deque()
 
-    def owe(self, rows: int, release: Callable[[], Awaitable[None]]) -> None:
-        """`release` is to be called when the first `rows` rows are stored; asked in the order of
-        the rows."""
-        self._owed.append((rows, release))
+    def on_stored(self, rows: int, release: Callable[[], Awaitable[None]]) -> None:
+        """Call `release` when the first `rows` rows are stored; register in row order."""
+        self._pending.append((rows, release))
 
     def __len__(self) -> int:
-        """How many segments are still held for us."""
-        return len(self._owed)
+        """The number of segments that are not released yet."""
+        return len(self._pending)
 
     async def stored(self, rows: int) -> None:
-        """The first `rows` rows of the stream are durable."""
+        """Report that the first `rows` rows of the stream are durable."""
         due: list[Callable[[], Awaitable[None]]] = []
-        while self._owed and self._owed[0][0] <= rows:
-            due.append(self._owed.popleft()[1])
+        while self._pending and self._pending[0][0] <= rows:
+            due.append(self._pending.popleft()[1])
         await asyncio.gather(*(release() for release in due))

@@ -1,7 +1,7 @@
-"""One answer of the statement protocol, its rows left as bytes.
+"""Parse a response of the statement protocol, leaving its rows as bytes.
 
-The rows of a direct page lie between `"data":[[` and `]],"stats":{`. Inside a JSON string a quote
-is escaped, so neither can occur in a value: the envelope is parsed without touching the rows.
+The rows of a direct page are between `"data":[[` and `]],"stats":{`. Quotes in JSON strings are
+escaped, so neither can occur in a value: the envelope is parsed without the rows.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _OPENING, _CLOSING = b'"data":[[', b']],"stats":{'
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """A query is over when there is no `next_uri`, whatever `state` says; `state` is for people."""
+    """A query has ended when there is no `next_uri`; `state` is informational."""
 
     query_id: str
     next_uri: str | None
@@ -71,11 +71,11 @@ def _split(body: bytes) -> tuple[dict[str, Any], bytes | None]:
 
 def _parsed(envelope: bytes) -> dict[str, Any]:
     try:
-        found = orjson.loads(envelope)
+        document = orjson.loads(envelope)
     except orjson.JSONDecodeError:
         raise SourceError(
-            "Trino did not answer in JSON; is the address really a coordinator's?"
+            "Trino did not return JSON; check that the address is a coordinator's."
         ) from None
-    if not isinstance(found, dict) or "id" not in found:
-        raise SourceError("Trino's answer is not that of a statement.")
-    return found
+    if not isinstance(document, dict) or "id" not in document:
+        raise SourceError("Trino's response does not follow the statement protocol.")
+    return document

@@ -1,9 +1,9 @@
-"""A query around a query: what its columns are, and the same rows with every moment in UTC.
+"""Wrap a query: to describe its columns, and to convert timestamps to UTC.
 
-Trino prints a `timestamp with time zone` with the zone's name, which no exact parser reads, and
-ambiguously in the hour that autumn repeats. So the query itself puts moments into UTC and drops the
-zone, at any depth. The rows lose the order that the inner query gave them; an export has none to
-keep.
+Trino prints a `timestamp with time zone` with the zone's name, which Arrow cannot parse and which
+is ambiguous in the repeated hour at the end of daylight saving time. So the query converts such
+values to UTC and drops the zone, at any depth. The rows lose the order of the inner query, which
+exports do not preserve.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ def trimmed(sql: str) -> str:
 
 
 def describing(sql: str) -> str:
-    """A query of no rows with the same columns; Trino plans it away to nothing."""
+    """A query with the same columns and no rows; Trino's planner reduces it to nothing."""
     return f"SELECT * FROM (\n{trimmed(sql)}\n) LIMIT 0"
 
 
 def in_utc(sql: str, columns: Sequence[Column]) -> str:
-    """The query with its moments in UTC; itself, when there are none."""
+    """The query with its zoned timestamps in UTC; unchanged if it has none."""
     if not any(column.type.zoned for column in columns):
         return trimmed(sql)
     names = [f"c{number}" for number in range(len(columns))]

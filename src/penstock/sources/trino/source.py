@@ -1,8 +1,8 @@
-"""Trino and Starburst as a source.
+"""The Trino and Starburst source.
 
-One chunk a plan: Trino reads in parallel itself, and one query sees one moment. Every call runs
-under a role: the one in the chunk (`extra["starburst_role"]`), or the one that `as_role` or the
-configuration gave. There is no default.
+A plan has one chunk: Trino parallelizes the read itself, and one query sees one snapshot. Every
+call needs a role: that of the chunk (`extra["starburst_role"]`), of `as_role` or of the
+configuration. There is no default.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ class TrinoSource:
         await self._client.close()
 
     def as_role(self, role: str | None) -> TrinoSource:
-        """The same source under another role; it shares the connections of this one, which is the
-        one to close."""
+        """The same source with another role. It shares the connections of this one; close only
+        this one."""
         other = TrinoSource(self._config, clock=self._clock, client=self._client)
         other._role = role
         return other
@@ -82,22 +82,22 @@ class TrinoSource:
     async def stream(
         self, chunk: Chunk, *, trace: str = "", receipts: Receipts | None = None
     ) -> AsyncGenerator[pa.RecordBatch]:
-        """Read a chunk; `receipts` is where the consumer says what it has stored, see `Receipts`."""
+        """Read a chunk; the consumer reports stored rows to `receipts`, see `Receipts`."""
         session = self._session(chunk.extra.get(ROLE), trace)
         columns = types.columns(
             chunk.extra.get(COLUMNS) or await self._describe(chunk.sql, session)
         )
-        sql, cold, given = in_utc(chunk.sql, columns), ColdStart(self._clock), False
+        sql, cold, yielded = in_utc(chunk.sql, columns), ColdStart(self._clock), False
         while True:
             reading = Reading(self._client, sql, session, columns=columns, receipts=receipts)
             try:
                 async with aclosing(reading.batches()) as batches:
                     async for batch in batches:
-                        given = True
+                        yielded = True
                         yield batch
             except PenstockError as e:
-                if given:
-                    raise  # rows that the consumer has would come twice
+                if yielded:
+                    raise  # a retry would repeat rows
                 await cold.pause(e)
             else:
                 return
@@ -107,7 +107,7 @@ class TrinoSource:
         return TrinoCatalog(self._client, self._session())
 
     def unload(self, *, role: str | None = None, trace: str = "") -> Unload:
-        """The other way out: Trino itself writes the files, and the job is parked between polls."""
+        """The unload mode: Trino writes the files, and the job is parked between polls."""
         return Unload(self._client, self._session(role, trace))
 
     def _session(self, role: str | None = None, trace: str = "") -> Session:

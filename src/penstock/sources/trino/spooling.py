@@ -1,9 +1,8 @@
-"""Spooled results: segments of rows that lie in the cluster's storage, or in the answer itself when
-they are small.
+"""Spooled results: segments of rows in the cluster's storage, or inline in the response if small.
 
-A segment is compressed when it states an uncompressed size, whatever the encoding says. Both sizes
-are checked. It is acknowledged, which deletes it, only after its rows are stored; one that is never
-acknowledged expires by itself.
+A segment is compressed if it has an uncompressed size, whatever the encoding says. Both sizes are
+checked. It is acknowledged, which deletes it, only after its rows are stored; an unacknowledged
+segment expires.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _CODECS = {"json": None, "json+lz4": "lz4_raw", "json+zstd": "zstd"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Segment:
-    """`data` is there when the segment came inline; otherwise it is to be fetched from `uri`."""
+    """`data` is set for an inline segment; otherwise fetch it from `uri`."""
 
     codec: str | None
     offset: int
@@ -41,18 +40,18 @@ class Segment:
 
 
 def segments(spool: Mapping[str, Any], *, max_bytes: int = DEFAULT_ANSWER_BYTES) -> list[Segment]:
-    """The segments of one answer, in the order of their rows."""
+    """The segments of one response, in row order."""
     encoding = str(spool.get("encoding"))
     if encoding not in _CODECS:
-        raise SourceError(f"Trino chose the encoding {encoding[:40]}, which was not asked for.")
+        raise SourceError(f"Trino chose the encoding {encoding[:40]}, which was not requested.")
     try:
         listed = [_segment(raw, _CODECS[encoding]) for raw in spool["segments"]]
     except (AttributeError, KeyError, TypeError, ValueError):
-        raise SourceError("Trino's list of segments cannot be read.") from None
+        raise SourceError("Trino's list of segments is invalid.") from None
     for segment in listed:
         if max(segment.size, segment.uncompressed or 0) > max_bytes:
             raise SourceError(
-                f"Trino names a segment of more than {max_bytes:,} bytes.", hint=TOO_LARGE_HINT
+                f"Trino listed a segment of more than {max_bytes:,} bytes.", hint=TOO_LARGE_HINT
             )
     return sorted(listed, key=lambda segment: segment.offset)
 
@@ -82,13 +81,13 @@ def _count(value: object) -> int:
 def unpack(segment: Segment, raw: bytes) -> bytes:
     """The segment's rows as JSON."""
     if len(raw) != segment.size:
-        raise SourceError(f"A segment of {segment.size} bytes came with {len(raw)}.")
+        raise SourceError(f"A segment has {len(raw)} bytes instead of {segment.size}.")
     if segment.codec is None:
         return raw
     try:
         page: bytes = pa.Codec(segment.codec).decompress(raw, segment.uncompressed, asbytes=True)
     except OSError:
         raise SourceError(
-            f"A segment is not the {segment.codec} of {segment.uncompressed} bytes."
+            f"A segment does not decompress with {segment.codec} to {segment.uncompressed} bytes."
         ) from None
     return page

@@ -1,8 +1,8 @@
-"""Trino's types and the Arrow type that holds each exactly.
+"""Map Trino's types to Arrow types that represent them exactly.
 
-A type that Arrow cannot hold exactly (picoseconds, a time of day with a zone, intervals) travels as
-the text that Trino prints. A type whose printed form is no text (sketches, tiles) is refused by
-name, before a query has run.
+A type that Arrow cannot represent exactly (picoseconds, a time with a zone, intervals) becomes the
+text that Trino prints. A type without a text form (sketches, tiles) is rejected by name, before the
+query runs.
 """
 
 from __future__ import annotations
@@ -48,8 +48,7 @@ ZONED = "timestamp with time zone"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrinoType:
-    """A type signature: `numbers` are its precision, scale or length, `children` what it is made
-    of."""
+    """A type signature: `numbers` are precision, scale or length, `children` the nested types."""
 
     name: str
     numbers: tuple[int, ...] = ()
@@ -65,15 +64,14 @@ class TrinoType:
 
     @property
     def zoned(self) -> bool:
-        """Whether it holds a moment that has to be put into UTC by the query; picoseconds stay
-        text."""
+        """Whether it contains a zoned timestamp to convert to UTC; picoseconds stay text."""
         here = self.name == ZONED and self.precision <= 9
         return here or any(child.zoned for _, child in self.children)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A result column; `arrow` is what it becomes."""
+    """A result column; `arrow` is its output type."""
 
     name: str
     type: TrinoType
@@ -81,7 +79,7 @@ class Column:
 
 
 def parse(signature: Mapping[str, Any]) -> TrinoType:
-    """The type that Trino's `typeSignature` says."""
+    """Parse Trino's `typeSignature`."""
     numbers: list[int] = []
     children: list[tuple[str, TrinoType]] = []
     for argument in signature["arguments"]:
@@ -147,15 +145,15 @@ def _nested(kind: TrinoType) -> pa.DataType:
 
 
 def columns(described: Iterable[Mapping[str, Any]]) -> tuple[Column, ...]:
-    """The columns of an answer; two of one name are refused, for a file cannot hold them."""
-    found = tuple(_column(each["name"], parse(each["typeSignature"])) for each in described)
-    names = Counter(column.name for column in found)
+    """The columns of a response; duplicate names are rejected, because a file cannot have them."""
+    columns = tuple(_column(item["name"], parse(item["typeSignature"])) for item in described)
+    names = Counter(column.name for column in columns)
     if twice := sorted(name for name, times in names.items() if times > 1):
         raise SourceQueryError(
             f"The query has more than one column named {', '.join(twice)}.",
-            hint="Give each its own name with AS.",
+            hint="Give each column a unique name with AS.",
         )
-    return found
+    return columns
 
 
 def _column(name: str, kind: TrinoType) -> Column:
@@ -167,13 +165,12 @@ def schema(of: Sequence[Column]) -> pa.Schema:
 
 
 def shape(of: Sequence[Column]) -> list[tuple[str, object]]:
-    """What two answers to one query share, whether or not its moments were put into UTC."""
+    """Names and types without zones, to compare a query before and after `in_utc`."""
     return [(c.name, c.type.name if c.type.nested else _without_zone(c.arrow)) for c in of]
 
 
 def read_type(arrow: pa.DataType) -> pa.DataType:
-    """What a scalar's text is parsed as: base64 comes as text, and a moment comes without its zone,
-    in UTC."""
+    """The type to parse a scalar's text as: base64 is text, a timestamp has no zone and is UTC."""
     return pa.string() if pa.types.is_binary(arrow) else _without_zone(arrow)
 
 

@@ -1,11 +1,10 @@
-"""Mode unload: Trino writes the files itself, and the job is parked between polls.
+"""The unload mode: Trino writes the files itself, and the job is parked between polls.
 
-`submit` registers the query and starts nothing: persist its `next_uri` first, then `poll`, which
-starts it. A poll is one GET: the page just read may be asked for again, so whoever dies between a
-poll and writing down its answer has lost nothing, and any other poller goes on from what is
-written. Two pollers at once would take each other's pages: poll under the job's fence. Between
-polls nobody tells Trino that we are here, so no delay is longer than a third of the server's client
-timeout.
+`submit` only registers the query: persist its `next_uri`, then `poll`, which starts it. A poll is
+one GET. The last page read may be requested again, so a poller that dies before it persists the
+response loses nothing, and another poller continues from the persisted state. Two concurrent
+pollers would take each other's pages: poll under the job's fence. There is no keep-alive between
+polls, so no delay may exceed a third of the server's client timeout.
 """
 
 from __future__ import annotations
@@ -38,8 +37,8 @@ class Submitted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Running:
-    """Persist `next_uri` and `rows`, then poll again: `at_once` when the end is in sight, else
-    after `poll_delay`."""
+    """Persist `next_uri` and `rows`, then poll again: immediately if `at_once`, else after
+    `poll_delay`."""
 
     next_uri: str
     state: str
@@ -49,7 +48,7 @@ class Running:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
-    """`rows` is what Trino says it wrote, where it says so; the files' footers must agree with it."""
+    """`rows` is the count that Trino reports, if any; the files' footers must match it."""
 
     rows: int | None
 
@@ -60,20 +59,20 @@ class Failed:
 
     @property
     def unsupported(self) -> bool:
-        """This server has no such function: export directly instead."""
+        """The server lacks the function: export directly instead."""
         return (
             error_type(self.error) == "FUNCTION_NOT_FOUND" or "not registered" in self.error.message
         )
 
     @property
     def lost(self) -> bool:
-        """Abandoned, or read by another: a new attempt has to begin anew."""
+        """Abandoned, or read by another client: a new attempt has to start over."""
         return isinstance(self.error, QueryLost)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """A table that a CTAS makes; its name must belong to one attempt only."""
+    """The table that a CTAS creates; its name must be unique to one attempt."""
 
     catalog: str
     schema: str
@@ -96,41 +95,42 @@ class WrittenFile:
 
 
 class Unload:
-    """One role's way to queries that write; every call may come from another process than the one
-    before."""
+    """Queries that write files, under one role. Stateless: each call may be in a different
+    process."""
 
     def __init__(self, client: Client, session: Session) -> None:
         self._client = client
         self._session = session
 
     async def submit(self, sql: str) -> Submitted:
-        """Register a statement of `unload_sql` or `ctas_sql`. Nothing runs before the first poll."""
+        """Register a statement of `unload_sql` or `ctas_sql`; it starts with the first poll."""
         reply = await self._client.submit(sql, self._session)
         return Submitted(query_id=reply.query_id, next_uri=reply.next_uri or "")
 
     async def poll(self, next_uri: str, *, rows: int | None = None) -> Running | Finished | Failed:
-        """One step. `rows` is what the poll before said, for Trino says it only once."""
+        """One step; pass the `rows` of the previous poll, because Trino reports them only once."""
         try:
             reply = await self._client.advance(next_uri)
         except QueryLost as e:
             return Failed(error=e)
         if reply.error is not None:
             return Failed(error=reply.error)
-        told = _rows_written(reply)
-        rows = rows if told is None else told
+        written = _rows_written(reply)
+        rows = rows if written is None else written
         if reply.next_uri is None:
             return Finished(rows=rows)
-        moved = told is not None or reply.state in _LAST_STATES
+        moved = written is not None or reply.state in _LAST_STATES
         return Running(next_uri=reply.next_uri, state=reply.state, rows=rows, at_once=moved)
 
     async def cancel(self, query_id: str, next_uri: str | None = None) -> None:
         await self._client.cancel(query_id, next_uri)
 
     async def iceberg_files(self, target: Target) -> list[WrittenFile]:
-        """What a CTAS into an Iceberg catalog committed, exactly: its data files with their row
-        counts."""
-        sql = f"SELECT file_path, record_count, file_size_in_bytes FROM {target.metadata('files')} WHERE content = 0"
-        return await self._files(sql)
+        """The data files that a CTAS into an Iceberg catalog committed, with their row counts."""
+        return await self._files(
+            "SELECT file_path, record_count, file_size_in_bytes"
+            f" FROM {target.metadata('files')} WHERE content = 0"
+        )
 
     async def hive_files(self, target: Target) -> list[WrittenFile]:
         return await self._files(
@@ -138,22 +138,23 @@ class Unload:
         )
 
     async def drop(self, target: Target) -> None:
-        """Drop the table of a CTAS; unless it is external, its files go with it."""
+        """Drop the table of a CTAS, with its files unless it is external."""
         await self._client.rows(f"DROP TABLE IF EXISTS {target}", self._session)
 
     async def forget(self, target: Target) -> None:
-        """Take the table of a CTAS out of its Iceberg catalog; its files stay."""
-        call = f"CALL {quoted(target.catalog)}.system.unregister_table({literal(target.schema)}, {literal(target.table)})"
+        """Remove the table of a CTAS from its Iceberg catalog and keep its files."""
+        arguments = f"{literal(target.schema)}, {literal(target.table)}"
+        call = f"CALL {quoted(target.catalog)}.system.unregister_table({arguments})"
         await self._client.rows(call, self._session)
 
     async def _files(self, sql: str) -> list[WrittenFile]:
-        found = await self._client.rows(f"{sql} ORDER BY 1", self._session)
-        return [WrittenFile(path=path, rows=rows, size=size) for path, rows, size in found]
+        records = await self._client.rows(f"{sql} ORDER BY 1", self._session)
+        return [WrittenFile(path=path, rows=rows, size=size) for path, rows, size in records]
 
 
 def unload_sql(sql: str, *, catalog: str, location: str, compression: Compression = "ZSTD") -> str:
-    """Starburst's unload; `location` must be empty, so give each attempt its own, and `catalog` an
-    object store's."""
+    """A query with Starburst's unload function. `location` must be empty, so use one per attempt;
+    `catalog` must be on an object store."""
     return (
         f"SELECT * FROM TABLE({quoted(catalog)}.system.unload("
         f"input => TABLE(\n{trimmed(sql)}\n), location => {literal(location)}, "
@@ -164,16 +165,16 @@ def unload_sql(sql: str, *, catalog: str, location: str, compression: Compressio
 def ctas_sql(
     sql: str, target: Target, *, location: str | None = None, kind: TableKind = "iceberg"
 ) -> str:
-    """Plain Trino's way: a table of Parquet files in an Iceberg or Hive catalog, committed as a
-    whole."""
+    """A CTAS for plain Trino: a table of Parquet files in an Iceberg or Hive catalog, committed
+    atomically."""
     place = "location" if kind == "iceberg" else "external_location"
     where = f", {place} = {literal(location)}" if location is not None else ""
     return f"CREATE TABLE {target} WITH (format = 'PARQUET'{where}) AS\n{trimmed(sql)}"
 
 
 def _rows_written(reply: Reply) -> int | None:
-    """A CTAS counts its rows; an unload answers with a row a file or one in all, and a column that
-    counts them."""
+    """The rows written: a CTAS reports an update count; an unload returns one row in all or one
+    per file, with a count column."""
     if reply.update_count is not None:
         return reply.update_count
     counts = [

@@ -1,10 +1,10 @@
-"""Requests that outlive a busy or restarting coordinator.
+"""HTTP requests to Trino, with retries for an overloaded or restarting coordinator.
 
-A POST only registers a query and a page may be asked for again, so every request here is safe to
-repeat. A POST is tried three times; a GET for as long as `retry_seconds`. Credentials go to the
-coordinator's own origin and nowhere else: an answer that sends us away is an error. A segment in
-foreign storage is fetched with the few headers that storages need, over connections that lead no
-further inside than the coordinator's own (see `CheckedTransport`).
+A POST only registers a query and a page may be requested again, so every request is safe to repeat.
+A POST is tried three times, a GET is retried for `retry_seconds`. Credentials are sent only to the
+coordinator's origin: a response that links elsewhere is an error. A segment in external storage is
+fetched with only the headers that storage services need, over connections that reach no further
+into private networks than the coordinator's own (see `CheckedTransport`).
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _REDIRECTS = frozenset({302, 303, 307, 308})
 _FIRST_DELAY, _LONGEST_DELAY = 0.1, 5.0
 _POST_DELAY, _POST_TRIES = 0.5, 3
 _LONGEST_RETRY_AFTER = 60.0
-_FAREWELL_SECONDS = 5.0
+_CANCEL_SECONDS = 5.0
 _CONNECTIONS = 200
 _MAX_HEADERS, _MAX_HEADER_LENGTH, _MAX_URI = 16, 4096, 8192
-# What the storages of Amazon, Google and Azure need to decrypt an object with a key of the client.
-# Nothing broader: metadata services are opened by headers such as Metadata-Flavor.
+# Headers with which Amazon, Google and Azure decrypt an object with a client-supplied key. Nothing
+# broader: headers such as Metadata-Flavor unlock metadata services.
 _STORAGE_HEADERS = (
     "x-amz-server-side-encryption-customer-",
     "x-goog-encryption-",
@@ -49,18 +49,18 @@ _STORAGE_HEADERS = (
 
 
 def storage_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """The headers of a segment, if all of them are ones that a storage needs."""
+    """The headers of a segment; raises if one is not needed by a storage service."""
     if len(headers) > _MAX_HEADERS:
         raise SourceError(
-            f"Trino names {len(headers)} headers for a segment; at most {_MAX_HEADERS} are sent."
+            f"Trino lists {len(headers)} headers for a segment; the maximum is {_MAX_HEADERS}."
         )
     for name, value in headers.items():
         if not name.lower().startswith(_STORAGE_HEADERS):
             raise SourceError(
-                f"Trino would have the header {name[:80]!r} sent with a segment's request."
+                f"Trino lists the header {name[:80]!r} for a segment, which is not allowed."
             )
         if len(value) > _MAX_HEADER_LENGTH or not value.isascii() or not value.isprintable():
-            raise SourceError(f"The value of the header {name[:80]!r} of a segment cannot be sent.")
+            raise SourceError(f"The value of the segment header {name[:80]!r} is invalid.")
     return dict(headers)
 
 
@@ -70,14 +70,14 @@ def _is_plain(uri: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _RetryDelay:
-    """An answer that calls for another try."""
+    """The reason for a retry, and the delay that the server requested."""
 
     reason: str
     wait: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Patience:
+class _RetryPolicy:
     first_delay: float
     tries: float = inf
     seconds: float = inf
@@ -90,7 +90,7 @@ class _Patience:
 
 
 class Wire:
-    """The HTTP half of the client."""
+    """The HTTP layer of the client."""
 
     def __init__(
         self,
@@ -98,11 +98,11 @@ class Wire:
         outbound: Outbound,
         *,
         clock: Clock = SYSTEM,
-        chance: Callable[[], float] = random.random,
+        jitter: Callable[[], float] = random.random,
     ) -> None:
         self._config = config
         self._clock = clock
-        self._chance = chance
+        self._jitter = jitter
         self.max_bytes = outbound.policy.answer_bytes
         context = ssl.create_default_context(cafile=config.ca_file)
         coordinator = CheckedTransport(outbound, context=context, connections=_CONNECTIONS)
@@ -119,17 +119,17 @@ class Wire:
         await self._storage.aclose()
 
     async def post(self, path: str, content: bytes, headers: Mapping[str, str]) -> bytes:
-        patience = _Patience(first_delay=_POST_DELAY, tries=_POST_TRIES)
+        retry = _RetryPolicy(first_delay=_POST_DELAY, tries=_POST_TRIES)
         request = self._request("POST", self._config.origin + path, headers, content)
-        return self._body(await self._send(request, patience))
+        return self._body(await self._send(request, retry))
 
     async def get(self, uri: str) -> bytes:
-        """The body at one of the coordinator's own addresses."""
+        """The body of one of the coordinator's URLs."""
         self._check_origin(uri)
         return self._body(await self._send(self._request("GET", uri), self._reading))
 
     async def fetch(self, uri: str, headers: Mapping[str, str]) -> bytes:
-        """A segment's bytes, from wherever the coordinator keeps or redirects it: once, by itself."""
+        """A segment's bytes, following at most one redirect of the coordinator."""
         sent = storage_headers(headers)
         answer = await self._send(self._segment_request(uri, sent), self._reading)
         if answer.status_code in _REDIRECTS and self.is_ours(uri):
@@ -138,32 +138,32 @@ class Wire:
         return self._body(answer)
 
     async def head(self, uri: str) -> None:
-        """Say that we are still here; an old server that knows no HEAD is not an error."""
+        """Keep the query alive; old servers without HEAD are not an error."""
         self._check_origin(uri)
         await self._try(self._request("HEAD", uri))
 
     async def acknowledge(self, uri: str) -> None:
-        """Let a segment go; one that nobody lets go expires by itself, so a failure here is none.
+        """Release a segment; errors are ignored, because unreleased segments expire.
 
-        It is the coordinator that is told; an address elsewhere is not asked."""
+        Only the coordinator is called; a URL elsewhere is ignored."""
         if self.is_ours(uri):
             await self._try(self._request("GET", uri))
 
     async def delete(self, uri: str) -> int | None:
-        """Ask once for a query's end; the status, or None when nobody answers."""
+        """Cancel a query, without retries; the status, or None without a response."""
         request = self._request(
-            "DELETE", uri, {"X-Trino-User": self._config.user}, timeout=_FAREWELL_SECONDS
+            "DELETE", uri, {"X-Trino-User": self._config.user}, timeout=_CANCEL_SECONDS
         )
         answer = await self._try(request)
         return answer.status_code if isinstance(answer, httpx2.Response) else None
 
     def is_ours(self, uri: str) -> bool:
-        """Whether it is one of the coordinator's own addresses."""
+        """Whether it is one of the coordinator's URLs."""
         return origin(uri) == self._config.origin
 
     @property
-    def _reading(self) -> _Patience:
-        return _Patience(first_delay=_FIRST_DELAY, seconds=self._config.retry_seconds)
+    def _reading(self) -> _RetryPolicy:
+        return _RetryPolicy(first_delay=_FIRST_DELAY, seconds=self._config.retry_seconds)
 
     def _request(
         self,
@@ -188,46 +188,42 @@ class Wire:
             or parts.userinfo
             or not parts.host
         ):
-            raise SourceError(
-                "Trino named an address of a segment that is not plain http or https."
-            )
+            raise SourceError("Trino sent a segment URL that is not a plain http or https URL.")
         secure = self._config.origin.startswith("https:") and not self._config.allow_http
         if parts.scheme == "http" and secure:
             raise SourceError(
-                f"Trino would have a segment fetched from {origin(uri)}, without TLS.",
-                hint="Let the storage of the spool speak https; allow_http permits it otherwise.",
+                f"Trino sent a segment URL at {origin(uri)} without TLS.",
+                hint="Use https for the spool's storage, or set allow_http.",
             )
         return self._request("GET", uri, headers)
 
     def _check_origin(self, uri: str) -> None:
         if not self.is_ours(uri):
             raise SourceError(
-                f"Trino sent us to {origin(uri)}, which is not {self._config.origin}.",
+                f"Trino sent a URL at {origin(uri)} instead of {self._config.origin}.",
                 hint="Behind a proxy the coordinator needs http-server.process-forwarded=true.",
             )
 
-    async def _send(self, request: httpx2.Request, patience: _Patience) -> httpx2.Response:
-        began, tries = self._clock.monotonic(), 0
+    async def _send(self, request: httpx2.Request, retry: _RetryPolicy) -> httpx2.Response:
+        started, tries = self._clock.monotonic(), 0
         while True:
             answer = await self._try(request)
             if isinstance(answer, httpx2.Response):
                 return answer
             tries += 1
-            if patience.over(tries, self._clock.monotonic() - began):
+            if retry.over(tries, self._clock.monotonic() - started):
                 raise SourceUnavailable(
                     f"Trino did not answer: {answer.reason}, after {tries} tries.",
                     error_name=answer.reason,
                 )
             wait = (
-                patience.delay(tries)
-                if answer.wait is None
-                else min(answer.wait, self._longest_wait)
+                retry.delay(tries) if answer.wait is None else min(answer.wait, self._longest_wait)
             )
-            await self._clock.sleep(wait * (1 + self._chance() / 4))
+            await self._clock.sleep(wait * (1 + self._jitter() / 4))
 
     @property
     def _longest_wait(self) -> float:
-        """A server may ask us to be away, but not for so long that it gives our query up."""
+        """The cap of Retry-After, so that Trino does not abandon the query meanwhile."""
         return min(_LONGEST_RETRY_AFTER, self._config.client_timeout / 3)
 
     async def _try(self, request: httpx2.Request) -> httpx2.Response | _RetryDelay:
@@ -245,21 +241,23 @@ class Wire:
         if answer.status_code in _BUSY:
             return _RetryDelay(reason=f"HTTP {answer.status_code}", wait=self._retry_after(answer))
         if answer.status_code == 200 and not answer.content and request.method in ("GET", "POST"):
-            return _RetryDelay(reason="an empty answer")
+            return _RetryDelay(reason="an empty response")
         return answer
 
     def _retry_after(self, answer: httpx2.Response) -> float | None:
-        said = answer.headers.get("Retry-After", "")
-        if said.isdigit():
-            return float(said)
+        retry_after = answer.headers.get("Retry-After", "")
+        if retry_after.isdigit():
+            return float(retry_after)
         try:
-            return max(0.0, (parsedate_to_datetime(said) - self._clock.now()).total_seconds())
+            return max(
+                0.0, (parsedate_to_datetime(retry_after) - self._clock.now()).total_seconds()
+            )
         except (TypeError, ValueError):
             return None
 
     def _body(self, answer: httpx2.Response) -> bytes:
-        """What a storage says of a failure is not repeated: it may hold the signature of its
-        address."""
+        """The body if the status is 200. A storage's error text is not repeated: it may contain the
+        URL's signature."""
         if answer.status_code != 200:
             ours = self.is_ours(str(answer.url))
             raise http_error(

@@ -35,11 +35,15 @@ def written(played: Played) -> str:
     when = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     body = (
         f"<h1>What Penstock just did on this machine</h1>"
-        f'<p class="lead">Three workloads on one kernel of fenced jobs, in {played.seconds:.0f} seconds: a graph, a'
-        f" reconciliation, a table. Everything below was measured by that run.</p>"
-        f"{_tiles(played)}{''.join(sections)}<footer>Written {when} by <code>penstock demo</code>.</footer>"
+        f'<p class="lead">Three workloads on one kernel of fenced jobs, in {played.seconds:.0f} '
+        "seconds: a graph, a reconciliation, a table. Everything below was measured by that run."
+        f"</p>{_tiles(played)}{''.join(sections)}"
+        f"<footer>Written {when} by <code>penstock demo</code>.</footer>"
     )
-    return f'<!doctype html><html lang="en"><head>{head}</head><body><main>{body}</main>{picture.script()}</body></html>'
+    return (
+        f'<!doctype html><html lang="en"><head>{head}</head>'
+        f"<body><main>{body}</main>{picture.script()}</body></html>"
+    )
 
 
 def _tiles(played: Played) -> str:
@@ -71,7 +75,10 @@ def _next(played: Played) -> str:
     commands = (
         "penstock up --detach                          # everything this page shows is in there",
         "penstock instance start 1                     # the bank as a graph, to ask in Cypher",
-        f"penstock run report {played.books.run_id} --to report.html      # the whole reconciliation",
+        (
+            f"penstock run report {played.books.run_id} --to report.html      # the whole "
+            "reconciliation"
+        ),
         "penstock table health lake.shop.events        # how the table is now",
         "jupyter lab examples/notebooks                # the same on CSV files of your own",
     )

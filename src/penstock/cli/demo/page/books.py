@@ -41,8 +41,8 @@ def books_section(books: Books) -> str:
     return section(
         "books",
         "Invoices against payments, to the cent",
-        "A recipe of three rules matched one month. What is left over has a reason each; matched plus breaks is what"
-        " was read, in rows and in money, or the run would have failed.",
+        "A recipe of three rules matched one month. What is left over has a reason each; matched "
+        "plus breaks is what was read, in rows and in money, or the run would have failed.",
         *stacks,
         f'<p class="keys"><span class="good"><i class="key"></i>matched</span>{"".join(keys)}</p>',
         "<h3>Breaks by reason</h3>",
@@ -51,8 +51,10 @@ def books_section(books: Books) -> str:
         _ties(books),
         "<h3>Some of the breaks</h3>",
         _samples(books),
-        f'<p class="soft">Evidence <code>{escape(books.evidence_sha256)}</code>: the same input and recipe give the'
-        f" same bytes. All of it: <code>penstock evidence {books.run_id} unmatched_left --to breaks.csv</code></p>",
+        f'<p class="soft">Evidence <code>{escape(books.evidence_sha256)}</code>: the same input '
+        "and recipe give the"
+        f" same bytes. All of it: <code>penstock evidence {books.run_id} unmatched_left --to "
+        "breaks.csv</code></p>",
     )
 
 
@@ -130,15 +132,15 @@ def _figures(name: str, *sides: tuple[int, Decimal]) -> Row:
 def _samples(books: Books) -> str:
     rows = [
         (
-            cell(each.record),
-            number(f"{each.amount:,.2f}"),
-            cell(_reason(each.reason)),
-            cell(each.nearest or "nobody"),
-            number(f"{Decimal(each.difference):+,.2f}" if each.difference else "–"),
-            number(f"{each.days} d" if each.days else "–"),
+            cell(row.record),
+            number(f"{row.amount:,.2f}"),
+            cell(_reason(row.reason)),
+            cell(row.nearest or "nobody"),
+            number(f"{Decimal(row.difference):+,.2f}" if row.difference else "–"),
+            number(f"{row.days} d" if row.days else "–"),
         )
         for side in books.sides.values()
-        for each in _few(side.breaks)
+        for row in _few(side.breaks)
     ]
     return table(
         ("record", "EUR", "reason", "nearest", "differs by", "days apart"), rows, right=(1, 4, 5)
@@ -148,9 +150,9 @@ def _samples(books: Books) -> str:
 def _few(breaks: Sequence[Break]) -> list[Break]:
     """The first ones of each reason."""
     seen: dict[str, list[Break]] = {}
-    for each in breaks:
-        seen.setdefault(each.reason, []).append(each)
-    return [each for found in seen.values() for each in found[:SAMPLES]]
+    for row in breaks:
+        seen.setdefault(row.reason, []).append(row)
+    return [row for group in seen.values() for row in group[:SAMPLES]]
 
 
 def _reasons(books: Books) -> list[str]:

@@ -29,7 +29,7 @@ class Span:
     start: float
     end: float
     kind: str
-    said: str
+    title: str
 
 
 def bars(values: Sequence[Bar]) -> str:
@@ -63,7 +63,7 @@ def stack(label: str, parts: Sequence[Bar]) -> str:
     )
 
 
-def squares(sizes: Sequence[int], scale: float, kind: str, said: str) -> str:
+def squares(sizes: Sequence[int], scale: float, kind: str, label: str) -> str:
     """Each file a square whose area is its bytes; `scale` is pixels a square root of a byte."""
     width, gap = 440, 5.0
     x = y = tallest = 0.0
@@ -73,11 +73,15 @@ def squares(sizes: Sequence[int], scale: float, kind: str, said: str) -> str:
         if x + side > width:
             x, y, tallest = 0.0, y + tallest + gap, 0.0
         drawn.append(
-            f'<rect class="{kind}" x="{x:.1f}" y="{y:.1f}" width="{side:.1f}" height="{side:.1f}" rx="3"/>'
+            f'<rect class="{kind}" x="{x:.1f}" y="{y:.1f}" width="{side:.1f}" height="{side:.1f}" '
+            'rx="3"/>'
         )
         x, tallest = x + side + gap, max(tallest, side)
     height = round(y + tallest)
-    return f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{escape(said)}">{"".join(drawn)}</svg>'
+    return (
+        f'<svg viewBox="0 0 {width} {height}" role="img" '
+        f'aria-label="{escape(label)}">{"".join(drawn)}</svg>'
+    )
 
 
 def timeline(rows: Sequence[tuple[str, Sequence[Span]]], marks: Sequence[tuple[float, str]]) -> str:
@@ -93,8 +97,9 @@ def timeline(rows: Sequence[tuple[str, Sequence[Span]]], marks: Sequence[tuple[f
         y = top + place * row
         drawn.append(f'<text class="dim" x="0" y="{y + 14}">{escape(label)}</text>')
         drawn += [
-            f'<rect class="{span.kind}" x="{at(span.start):.1f}" y="{y + 3}" height="{row - 7}" rx="3"'
-            f' width="{max(at(span.end) - at(span.start) - 1, 2):.1f}"><title>{escape(span.said)}</title></rect>'
+            f'<rect class="{span.kind}" x="{at(span.start):.1f}" y="{y + 3}" height="{row - 7}" '
+            f'rx="3" width="{max(at(span.end) - at(span.start) - 1, 2):.1f}">'
+            f"<title>{escape(span.title)}</title></rect>"
             for span in spans
         ]
     height = top + len(rows) * row
@@ -108,13 +113,16 @@ def timeline(rows: Sequence[tuple[str, Sequence[Span]]], marks: Sequence[tuple[f
     )
 
 
-def svg(height: float, drawn: str, said: str) -> str:
-    return f'<svg viewBox="0 0 {WIDTH} {height:.0f}" role="img" aria-label="{escape(said)}">{drawn}</svg>'
+def svg(height: float, drawn: str, label: str) -> str:
+    return (
+        f'<svg viewBox="0 0 {WIDTH} {height:.0f}" role="img" '
+        f'aria-label="{escape(label)}">{drawn}</svg>'
+    )
 
 
-def _rect(x: float, place: int, width: float, kind: str, said: str) -> str:
+def _rect(x: float, place: int, width: float, kind: str, title: str) -> str:
     shape = f'x="{x:.1f}" y="{place * ROW + 5}" width="{width:.1f}" height="{ROW - 11}" rx="3"'
-    return f'<rect class="{kind}" {shape}><title>{escape(said)}</title></rect>'
+    return f'<rect class="{kind}" {shape}><title>{escape(title)}</title></rect>'
 
 
 def _text(x: float, place: int, text: str, kind: str = "") -> str:

@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from penstock.cli.demo.lake import Kept
 
 
-def lake_section(kept: Kept) -> str:
-    before, after = kept.before, kept.after
+def lake_section(result: Kept) -> str:
+    before, after = result.before, result.after
     largest = max((*before.sizes, *after.sizes), default=1)
     scale = 130 / sqrt(largest)
     looks = (("Before", before, "ghost"), ("After", after, "accent"))
     drawn = (
-        f"<figure style='margin:0'><figcaption>{title}: {_files(look.files)}, {look.kilobytes:,} kB</figcaption>"
-        f"{charts.squares(look.sizes, scale, kind, _files(look.files))}</figure>"
+        f"<figure style='margin:0'><figcaption>{title}: {_files(look.files)}, {look.kilobytes:,} "
+        f"kB</figcaption>{charts.squares(look.sizes, scale, kind, _files(look.files))}</figure>"
         for title, look, kind in looks
     )
     names = (
@@ -35,14 +35,15 @@ def lake_section(kept: Kept) -> str:
     ]
     mark = (
         '<p class="ok">✓ The same rows with the same sum.</p>'
-        if kept.good
+        if result.good
         else '<p class="no">✗ Rows differ.</p>'
     )
     return section(
         "lake",
         "A table that small writes wore out",
-        f"{before.files} small files became {after.files}. The job held the table's lock; a worker that had lost it"
-        " could not have committed. Each square is a file, its area its bytes.",
+        f"{before.files} small files became {after.files}. The job held the table's lock; a "
+        "worker that had lost it could not have committed. Each square is a file, its area its "
+        "bytes.",
         f'<div class="columns">{"".join(drawn)}</div>',
         "<h3>Before and after</h3>",
         table(("", "before", "after"), rows, right=(1, 2)),

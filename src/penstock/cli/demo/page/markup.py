@@ -13,7 +13,10 @@ Row = tuple[str, ...]
 
 
 def section(key: str, title: str, text: str, *parts: str) -> str:
-    return f'<section id="{key}"><h2>{escape(title)}</h2><p class="soft">{escape(text)}</p>{"".join(parts)}</section>'
+    return (
+        f'<section id="{key}"><h2>{escape(title)}</h2>'
+        f'<p class="soft">{escape(text)}</p>{"".join(parts)}</section>'
+    )
 
 
 def table(
@@ -33,7 +36,10 @@ def table(
     body = "".join(
         f"<tr{_weight(place, sums)}>{''.join(row)}</tr>" for place, row in enumerate(rows)
     )
-    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    return (
+        f'<div class="scroll"><table><thead><tr>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>"
+    )
 
 
 def _weight(place: int, sums: Collection[int]) -> str:

@@ -24,9 +24,10 @@ def rings_section(rings: Rings) -> str:
     return section(
         "rings",
         "Accounts that pass money in a circle",
-        f"{rings.nodes:,} people, accounts and devices and {rings.edges:,} edges went from SQL tables into a graph"
-        f" server of their own in {rings.seconds_to_graph:.1f} s. One algorithm (strongly connected components over"
-        " large transfers) and one Cypher question found these.",
+        f"{rings.nodes:,} people, accounts and devices and {rings.edges:,} edges went from SQL "
+        f"tables into a graph server of their own in {rings.seconds_to_graph:.1f} s. One "
+        "algorithm (strongly connected components over large transfers) and one Cypher question "
+        "found these.",
         f'<div class="graph">{picture.drawn(rings)}</div>',
         table(("accounts", "passed around, CHF", "what they share", "owners"), rows, right=(0, 1)),
     )

@@ -47,10 +47,10 @@ def storm_section(story: Story) -> str:
     return section(
         "storm",
         "No job lost, none done twice",
-        "Of three workers one was killed and one frozen until its leases had lapsed, then woken. All"
-        f" {len(story.jobs)} jobs ended exactly once. The woken worker still tried to end its jobs:"
-        f" {story.stale_refused} late writes were refused, because each claim draws a new random fence"
-        " and only its holder may write.",
+        "Of three workers one was killed and one frozen until its leases had lapsed, then woken. "
+        f"All {len(story.jobs)} jobs ended exactly once. The woken worker still tried to end its "
+        f"jobs: {story.stale_refused} late writes were refused, because each claim draws a new "
+        "random fence and only its holder may write.",
         charts.timeline(rows, [(struck, "killed, frozen")]),
         f'<p class="keys">{legend}</p>',
         "<h3>Jobs that needed more than one attempt</h3>",
@@ -65,12 +65,12 @@ def _span(story: Story, start: datetime, attempt: dict[str, Any]) -> Span:
         else {story.killed: "bad", story.frozen: "violet"}.get(attempt["worker"], "ghost")
     )
     claimed, ended = (_moment(attempt[name]) for name in ("claimed_at", "ended_at"))
-    said = f"attempt {attempt['attempt_no']} by {_short(attempt['worker'])}: {attempt['how']}"
+    title = f"attempt {attempt['attempt_no']} by {_short(attempt['worker'])}: {attempt['how']}"
     return Span(
         start=(claimed - start).total_seconds(),
         end=(ended - start).total_seconds(),
         kind=kind,
-        said=said,
+        title=title,
     )
 
 

@@ -1,8 +1,8 @@
-"""Mode direct: the worker reads the query itself and writes the files.
+"""Direct export: the worker reads the query and writes the files.
 
-Nothing is visible until the last row is stored, and nothing counts until the job's end is written
-under its fence. A handler that is stopped, for whatever reason, aborts the upload and cancels the
-query at the source on its way out.
+Nothing is visible until the last row is stored, and nothing counts until the job's outcome is
+written under its fence. A handler that is stopped aborts the upload and cancels the query at the
+source.
 """
 
 from __future__ import annotations
@@ -57,25 +57,25 @@ async def export(order: ExportPayload, source: Source, store: Store, ctx: JobCon
 
 
 async def checked(order: ExportPayload, source: Source, ctx: JobContext) -> str:
-    """The SQL as it may run; parsing a long one takes its time, so not in the event loop."""
+    """The SQL as the guard allows it; parsed in a thread, because long queries take a while."""
     return (await ctx.in_thread(check, order.wanted.sql, source.dialect)).sql
 
 
 def result(entity: Entity, attempt: str | None) -> dict[str, Json]:
-    """What the job's end says: the counts for people, the parts for the manifest."""
+    """The job's result: the counts for people, the parts for the manifest."""
     counts = {"row_count": entity.rows, "size_bytes": entity.size, "attempt": attempt}
     return counts | entity_to_json(entity)
 
 
 def engine_entity(schema: pa.Schema, parts: tuple[Part, ...], sql: str) -> Entity:
-    """An entity whose files an engine wrote; the types are those of its files."""
+    """An entity whose files an engine wrote, with the types of those files."""
     return Entity(
         columns=describe(schema), arrow_schema=pack(schema), sql_sha256=sql_digest(sql), parts=parts
     )
 
 
 class Reading:
-    """The rows of one export on their way, counted."""
+    """Streams the rows of one export and counts them."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class Reading:
                     yield batch if self.fit.exact else await asyncio.to_thread(self.fit.cast, batch)
 
     async def stored(self) -> None:
-        """All rows are safe: what the source kept of them may go."""
+        """Acknowledge all rows, so the source can release them."""
         await self._receipts.stored(self.rows)
 
     def _stream(self, chunk: Chunk) -> AsyncGenerator[pa.RecordBatch]:

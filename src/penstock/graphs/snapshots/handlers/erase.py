@@ -1,8 +1,7 @@
-"""The erase job: removes the files of a snapshot that is deleted, or that failed long ago.
+"""The erase job: deletes the files of a snapshot that was deleted or failed long ago.
 
-A snapshot that failed may be tried again, into the same place: what was written after `before` is
-of that new try, and stays. The manifest goes first, so that nobody reads a result of which a part
-is gone.
+A failed snapshot may be retried into the same prefix: files written after `before` belong to the
+retry and stay. The manifest is deleted first, so nobody reads an incomplete result.
 """
 
 from __future__ import annotations
@@ -21,18 +20,18 @@ if TYPE_CHECKING:
 
 
 class Eraser:
-    def __init__(self, depot: ObjectStoreProvider) -> None:
-        self._depot = depot
+    def __init__(self, object_store: ObjectStoreProvider) -> None:
+        self._object_store = object_store
 
     async def __call__(self, job: Job, ctx: JobContext) -> Answer:
-        store = self._depot.open()
+        store = self._object_store.open()
         if not (prefix := check_prefix(job.payload["prefix"])):
-            raise InvalidInput("The whole storage is not one snapshot; name its prefix.")
+            raise InvalidInput("The erase job needs the prefix of a snapshot.")
         before = job.payload.get("before")
         latest = None if before is None else datetime.fromisoformat(before)
-        found = [o async for o in store.list(prefix) if latest is None or o.modified <= latest]
-        await store.delete(o.key for o in found if o.key == prefix + manifest.NAME)
-        await store.delete(o.key for o in found)
-        size = sum(o.size for o in found)
-        ctx.log.info("files_erased", prefix=prefix, objects=len(found), bytes=size)
-        return Result({"objects": len(found), "bytes": size})
+        objects = [o async for o in store.list(prefix) if latest is None or o.modified <= latest]
+        await store.delete(o.key for o in objects if o.key == prefix + manifest.NAME)
+        await store.delete(o.key for o in objects)
+        size = sum(o.size for o in objects)
+        ctx.log.info("files_erased", prefix=prefix, objects=len(objects), bytes=size)
+        return Result({"objects": len(objects), "bytes": size})

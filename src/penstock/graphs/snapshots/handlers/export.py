@@ -1,8 +1,7 @@
-"""The export job: from a query at a source to files in the storage, named by the attempt and
-counted.
+"""The export job: writes the result of a query to files in the storage, named by the attempt.
 
-Credentials come from the control plane while the job is held, and go with the handler. Whatever
-goes wrong is told with the entity, and the column where there is one.
+Credentials come from the control plane while the job is held, and are kept only in the handler.
+Errors name the entity, and the column if there is one.
 """
 
 from __future__ import annotations
@@ -33,28 +32,30 @@ class Exporter:
     """The handler of the kinds `export` and `unload`."""
 
     def __init__(
-        self, planes: Callable[[], SnapshotControlPlane], depot: ObjectStoreProvider
+        self, connect: Callable[[], SnapshotControlPlane], object_store: ObjectStoreProvider
     ) -> None:
-        self._planes = planes
-        self._depot = depot
+        self._connect = connect
+        self._object_store = object_store
 
     async def __call__(self, job: Job, ctx: JobContext) -> Answer:
         order = ExportPayload.read(job.payload)
-        async with self._planes() as plane:
-            opening = SourceCredentials.read(await plane.source(ctx.fence))
-        opening = for_order(opening, order)
+        async with self._connect() as control_plane:
+            credentials = SourceCredentials.read(await control_plane.source(ctx.fence))
+        credentials = for_payload(credentials, order)
         with naming(order.entity):
-            async with opening.opened() as source:
+            async with credentials.opened() as source:
                 ctx.log.info("export_began", entity=str(order.entity), mode=str(order.wanted.mode))
-                answer = await self._look(job, ctx, order, opening, source)
-                return answer or await direct_export.export(order, source, self._depot.open(), ctx)
+                answer = await self._run_in_trino(job, ctx, order, credentials, source)
+                return answer or await direct_export.export(
+                    order, source, self._object_store.open(), ctx
+                )
 
-    async def _look(
+    async def _run_in_trino(
         self,
         job: Job,
         ctx: JobContext,
         order: ExportPayload,
-        opening: SourceCredentials,
+        credentials: SourceCredentials,
         source: Source,
     ) -> Answer | None:
         query = QueryState.read(job.state)
@@ -62,9 +63,9 @@ class Exporter:
             query is None and order.wanted.mode is Mode.DIRECT
         ):
             return None
-        unloading = Unloading(job, ctx, order, source, self._depot, opening.config)
+        unloading = Unloading(job, ctx, order, source, self._object_store, credentials.config)
         try:
-            return await unloading.look(query)
+            return await unloading.step(query)
         except asyncio.CancelledError:
             if query is not None and _is_over(ctx):
                 await unloading.cancel(query)
@@ -72,50 +73,49 @@ class Exporter:
 
 
 class TrinoCleanup:
-    """The handler of `cancel_query` and `forget_table`: sees to what an export that is over left at
-    Trino."""
+    """The handler of `cancel_query` and `forget_table`: cleans up what an export left at Trino."""
 
     def __init__(
         self,
-        planes: Callable[[], SnapshotControlPlane],
-        depot: ObjectStoreProvider,
-        see_to: Callable[[Unloading, QueryState], Awaitable[None]],
+        connect: Callable[[], SnapshotControlPlane],
+        object_store: ObjectStoreProvider,
+        action: Callable[[Unloading, QueryState], Awaitable[None]],
     ) -> None:
-        self._planes = planes
-        self._depot = depot
-        self._see_to = see_to
+        self._connect = connect
+        self._object_store = object_store
+        self._action = action
 
     async def __call__(self, job: Job, ctx: JobContext) -> Answer:
         order = ExportPayload.read(job.payload["payload"])
         query = QueryState.read(job.payload["state"])
         if query is None:
             return Result()
-        async with self._planes() as plane:
-            opening = SourceCredentials.read(await plane.source(ctx.fence))
-        opening = for_order(opening, order)
+        async with self._connect() as control_plane:
+            credentials = SourceCredentials.read(await control_plane.source(ctx.fence))
+        credentials = for_payload(credentials, order)
         with naming(order.entity):
-            async with opening.opened() as source:
+            async with credentials.opened() as source:
                 if isinstance(source, TrinoSource):
-                    await self._see_to(
-                        Unloading(job, ctx, order, source, self._depot, opening.config), query
+                    await self._action(
+                        Unloading(job, ctx, order, source, self._object_store, credentials.config),
+                        query,
                     )
         return Result({"query_id": query.query_id})
 
 
-def for_order(opening: SourceCredentials, order: ExportPayload) -> SourceCredentials:
-    """The source as this job may use it: Trino under the job's own role, for there is no role by
-    default."""
-    if opening.type != "trino":
-        return opening
-    wanted, config = order.wanted, dict(opening.config)
-    config["starburst_role"] = require_role(wanted.starburst_role or config.get("starburst_role"))
-    if wanted.starburst_catalog:
-        config["catalog"] = wanted.starburst_catalog
-    return replace(opening, config=config)
+def for_payload(credentials: SourceCredentials, order: ExportPayload) -> SourceCredentials:
+    """Credentials for this job: Trino needs the job's role, as there is no default role."""
+    if credentials.type != "trino":
+        return credentials
+    export, config = order.wanted, dict(credentials.config)
+    config["starburst_role"] = require_role(export.starburst_role or config.get("starburst_role"))
+    if export.starburst_catalog:
+        config["catalog"] = export.starburst_catalog
+    return replace(credentials, config=config)
 
 
 def _is_over(ctx: JobContext) -> bool:
-    """Whether the job ends with this attempt: then nobody will ask after its query again."""
+    """Whether the job ends with this attempt; then nobody will poll its query again."""
     try:
         ctx.check()
     except Stopped as e:

@@ -1,8 +1,7 @@
-"""The publish job: counts the parts of a snapshot once more, from their footers, and writes the
-manifest last.
+"""The publish job: verifies the row counts of all parts by their footers, then writes the manifest.
 
-Whatever attempt writes it writes the same bytes, for all that is in it comes from ends that are
-written for ever; so a manifest that is there already with these bytes is ours.
+Every attempt writes the same bytes, because the content comes from immutable job results; an
+existing manifest with these bytes counts as written.
 """
 
 from __future__ import annotations
@@ -34,15 +33,15 @@ if TYPE_CHECKING:
 
 class Publisher:
     def __init__(
-        self, planes: Callable[[], SnapshotControlPlane], depot: ObjectStoreProvider
+        self, connect: Callable[[], SnapshotControlPlane], object_store: ObjectStoreProvider
     ) -> None:
-        self._planes = planes
-        self._depot = depot
+        self._connect = connect
+        self._object_store = object_store
 
     async def __call__(self, job: Job, ctx: JobContext) -> Answer:
-        store = self._depot.open()
-        async with self._planes() as plane:
-            views = await plane.jobs(job.payload["jobs"])
+        store = self._object_store.open()
+        async with self._connect() as control_plane:
+            views = await control_plane.jobs(job.payload["jobs"])
         orders = [ExportPayload.read(view.payload) for view in views]
         counted = await each(views, lambda view: _counted(store, view))
         entities = {
@@ -72,8 +71,7 @@ async def _counted(store: Store, view: JobView) -> Entity:
 
 
 async def _found(store: Store, order: ExportPayload, view: JobView) -> Entity:
-    """The files of an export whose worker only told their rows: all that are in the folder of its
-    query."""
+    """The files of an export whose worker reported only row counts: all in its query's folder."""
     query = QueryState.read(view.result.get("query"))
     folder = f"{order.prefix}attempt-{query.attempt}/" if query and query.attempt else order.prefix
     parts = await parts_under(store, folder)
@@ -86,9 +84,9 @@ async def _found(store: Store, order: ExportPayload, view: JobView) -> Entity:
 def _totals(orders: Sequence[ExportPayload], entities: dict[str, Entity]) -> dict[str, object]:
     counts: dict[str, dict[str, int]] = {"node": {}, "edge": {}}
     for order in orders:
-        found = counts[order.entity.job_type]
-        found[order.entity.name] = (
-            found.get(order.entity.name, 0) + entities[order.entity.path].rows
+        by_name = counts[order.entity.job_type]
+        by_name[order.entity.name] = (
+            by_name.get(order.entity.name, 0) + entities[order.entity.path].rows
         )
     return {
         "node_counts": counts["node"],

@@ -1,4 +1,4 @@
-"""The sweep job: removes what attempts left behind and no manifest names."""
+"""The sweep job: deletes files left behind by attempts that no manifest names."""
 
 from __future__ import annotations
 
@@ -22,22 +22,24 @@ FLOOR = timedelta(hours=48)
 class StorageSweeper:
     def __init__(
         self,
-        planes: Callable[[], SnapshotControlPlane],
-        depot: ObjectStoreProvider,
+        connect: Callable[[], SnapshotControlPlane],
+        object_store: ObjectStoreProvider,
         *,
         floor: timedelta = FLOOR,
     ) -> None:
-        self._planes = planes
-        self._depot = depot
+        self._connect = connect
+        self._object_store = object_store
         self._floor = floor
 
     async def __call__(self, job: Job, ctx: JobContext) -> Answer:  # noqa: ARG002
         return Result(
             asdict(
-                await Sweeper(self._depot.open(), "", floor=self._floor, live=self._live).run_once()
+                await Sweeper(
+                    self._object_store.open(), "", floor=self._floor, live=self._live
+                ).run_once()
             )
         )
 
     async def _live(self) -> Collection[str]:
-        async with self._planes() as plane:
-            return await plane.live_attempts()
+        async with self._connect() as control_plane:
+            return await control_plane.live_attempts()

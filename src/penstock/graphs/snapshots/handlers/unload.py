@@ -1,14 +1,12 @@
-"""Modes unload and ctas: Trino writes the files, and the job is parked between two looks at its
-query.
+"""Modes unload and ctas: Trino writes the files, and the job is parked between polls of its query.
 
-A look is one step: it begins with what the job's state says and ends with the next state, so
-whoever dies in the middle has lost nothing, and any worker goes on. The query is registered first
-and its address written down; the next look starts it. No pause is longer than a third of the time
-after which Trino gives up a query that nobody asks after.
+Each poll is one step from the job's state to the next state, so a worker that dies loses nothing
+and any worker can continue. The query is registered first and its URI stored; the next step starts
+it. No pause is longer than a third of Trino's timeout for queries that are not polled.
 
-A query that Trino lost, or that failed without its own fault, fails the attempt, which the kernel
-writes down; the next attempt finds the query dead as well, knows that it is not its own, and begins
-a new one. So attempts bound the queries.
+A query that Trino lost, or that failed transiently, fails the attempt. The next attempt finds the
+query failed, sees by `attempt_no` that it is not its own, and submits a new one. So the number of
+attempts limits the number of queries.
 """
 
 from __future__ import annotations
@@ -55,7 +53,7 @@ CLIENT_TIMEOUT = 300.0
 
 
 class Unloading:
-    """One look at one job."""
+    """One step of an export that Trino writes."""
 
     def __init__(
         self,
@@ -63,7 +61,7 @@ class Unloading:
         ctx: JobContext,
         order: ExportPayload,
         source: TrinoSource,
-        depot: ObjectStoreProvider,
+        object_store: ObjectStoreProvider,
         config: Mapping[str, Json],
         *,
         clock: Clock = SYSTEM,
@@ -72,20 +70,20 @@ class Unloading:
         self._ctx = ctx
         self._order = order
         self._source = source
-        self._depot = depot
+        self._object_store = object_store
         self._config = config
         self._clock = clock
         self._unload = source.unload(trace=query_trace(ctx.fence))
 
-    async def look(self, query: QueryState | None) -> Result | Park | None:
-        """The next state, or the end; None when this server cannot, and the export is to be made
-        directly."""
+    async def step(self, query: QueryState | None) -> Result | Park | None:
+        """The next state, or the result; None if this server does not support it, and the worker
+        must export directly."""
         if query is None:
             return await self._begin()
         step = await self._unload.poll(query.next_uri, rows=query.rows)
         match step:
             case Running():
-                return self._go_on(query, step)
+                return self._continue(query, step)
             case Finished(rows=rows):
                 return await self._collect(query, rows)
             case Failed():
@@ -98,16 +96,18 @@ class Unloading:
         await self._drop(query)
 
     async def forget(self, query: QueryState) -> None:
-        """The table goes, its files stay: they are the snapshot's."""
+        """Unregister the table; its files stay, they belong to the snapshot."""
         if query.table is not None:
             await self._unload.forget(_target(query.table))
 
     async def _begin(self) -> Park:
         sql = await checked(self._order, self._source, self._ctx)
-        found = fit(self._order.entity, self._order.wanted.columns, await self._source.schema(sql))
+        fitting = fit(
+            self._order.entity, self._order.wanted.columns, await self._source.schema(sql)
+        )
         attempt = str(self._ctx.fence.attempt_id)
-        table = self._table(found.schema.names) if self._order.wanted.mode is Mode.CTAS else None
-        location = self._depot.location(f"{self._order.prefix}attempt-{attempt}/")
+        table = self._table(fitting.schema.names) if self._order.wanted.mode is Mode.CTAS else None
+        location = self._object_store.location(f"{self._order.prefix}attempt-{attempt}/")
         submitted = await self._unload.submit(self._statement(sql, table, location))
         query = QueryState(
             query_id=submitted.query_id,
@@ -129,14 +129,14 @@ class Unloading:
         return unload_sql(sql, catalog=self._catalog(), location=location)
 
     def _table(self, columns: Sequence[str]) -> tuple[str, str, str]:
-        """A name that belongs to this attempt only."""
+        """A table name unique to this attempt."""
         schema = self._order.wanted.target_schema or self._config.get("schema")
         if not schema:
             raise InvalidInput("The mode ctas needs a target_schema.")
         if changed := [name for name in columns if name != name.lower()]:
             raise InvalidInput(
-                f"Column {changed[0]!r} would lose its capitals: Trino's tables have none.",
-                hint="Export it directly or by unload, or give it another name.",
+                f"Column {changed[0]!r} has upper-case letters, which Trino tables do not keep.",
+                hint="Use the mode direct or unload, or rename the column.",
                 column=changed[0],
             )
         return (
@@ -146,13 +146,13 @@ class Unloading:
         )
 
     def _catalog(self) -> str:
-        wanted = self._order.wanted
-        catalog = wanted.target_catalog or wanted.starburst_catalog or self._config.get("catalog")
+        export = self._order.wanted
+        catalog = export.target_catalog or export.starburst_catalog or self._config.get("catalog")
         if not catalog:
-            raise InvalidInput(f"The mode {wanted.mode} needs a target_catalog.")
+            raise InvalidInput(f"The mode {export.mode} needs a target_catalog.")
         return str(catalog)
 
-    def _go_on(self, query: QueryState, running: Running) -> Park:
+    def _continue(self, query: QueryState, running: Running) -> Park:
         polls = query.poll_count + 1
         patience = float(self._config.get("client_timeout") or CLIENT_TIMEOUT)
         pause = 0.0 if running.at_once else poll_delay(polls, patience)
@@ -176,7 +176,7 @@ class Unloading:
         raise failed.error
 
     async def _collect(self, query: QueryState, rows: int | None) -> Result | None:
-        store = self._depot.open()
+        store = self._object_store.open()
         folder = (
             f"{self._order.prefix}attempt-{query.attempt}/" if query.attempt else self._order.prefix
         )
@@ -184,13 +184,15 @@ class Unloading:
         stored = sum(part.rows for part in parts)
         if rows is not None and rows != stored:
             raise RowsDiffer(
-                f"The files hold {stored} rows, but Trino wrote {rows}.", stored=stored, sent=rows
+                f"The files contain {stored} rows, but Trino wrote {rows}.",
+                stored=stored,
+                sent=rows,
             )
         self._order.caps.check(stored, sum(part.size for part in parts))
         if not parts and rows is None:
             return None
-        told = await self._empty(store) if not parts else await self._entity(query, store, parts)
-        return Result(told | {"query": query.state()}, spawn=self._forgetting(query))
+        outcome = await self._empty(store) if not parts else await self._entity(query, store, parts)
+        return Result(outcome | {"query": query.state()}, spawn=self._forget_job(query))
 
     async def _entity(
         self, query: QueryState, store: Store, parts: tuple[Part, ...]
@@ -214,16 +216,16 @@ class Unloading:
             return await self._unload.hive_files(target)
 
     def _part(self, file: WrittenFile) -> Part:
-        key = self._depot.key(file.path)
+        key = self._object_store.key(file.path)
         if key is None:
             raise SourceError(
-                f"Trino wrote {file.path}, which is not in our storage.",
-                hint="PENSTOCK_STORAGE_ENGINE_URL says what Trino calls our storage.",
+                f"Trino wrote {file.path}, which is outside Penstock's storage.",
+                hint="Set PENSTOCK_STORAGE_ENGINE_URL to the storage URL that Trino uses.",
             )
         return Part(path=key, size=file.size, rows=file.rows)
 
     async def _empty(self, store: Store) -> dict[str, Json]:
-        """A query without rows may leave no file; ours has the schema."""
+        """Write an empty file with the schema: a query without rows may leave none."""
         sql = await checked(self._order, self._source, self._ctx)
         attempt = str(self._ctx.fence.attempt_id)
         fitting = fit(
@@ -233,9 +235,9 @@ class Unloading:
             written = await self._ctx.in_thread(sink.finish)
         return result(written.entity(self._order.wanted.sql), attempt)
 
-    def _forgetting(self, query: QueryState) -> Sequence[JobSpec]:
-        """Only once the end is written may the table go: whoever has to collect its files again
-        needs it."""
+    def _forget_job(self, query: QueryState) -> Sequence[JobSpec]:
+        """The job that drops the table; it runs only after the outcome is written, because a retry
+        would need the table to list the files."""
         if query.table is None:
             return ()
         return [

@@ -1,1 +1,1 @@
-"""Maintenance on a Spark: HiveServer2 (Spark's Thrift server, Kyuubi) and Spark Connect."""
+"""Maintenance on Spark, over HiveServer2 (Spark's Thrift server, Kyuubi) or Spark Connect."""

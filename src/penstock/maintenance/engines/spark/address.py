@@ -1,4 +1,4 @@
-"""Where a Spark is, and how it is spoken to."""
+"""The address of a Spark server: protocol, host, credentials and catalog."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PORTS = {
     "sc": 15_002,
     "sc+tls": 443,
 }
-PATIENCE = 300.0
+CLIENT_TIMEOUT = 300.0
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
@@ -41,7 +41,7 @@ class Address:
     secret: str = field(repr=False)
     token: str = field(repr=False)
     catalog: str
-    patience: float
+    client_timeout: float
 
     @property
     def connect(self) -> bool:
@@ -49,7 +49,7 @@ class Address:
 
     @property
     def http(self) -> bool:
-        """HiveServer2's transport of that name."""
+        """Whether HiveServer2's HTTP transport is used."""
         return not self.connect and HIVE[self.scheme][0]
 
     @property
@@ -60,33 +60,34 @@ class Address:
         return f"{self.scheme}://{self.host}:{self.port}"
 
 
-def read_address(told: Mapping[str, str]) -> Address:
-    """Of an engine's configuration; a secret goes through a plain wire only where that was asked
-    for."""
-    url = urlsplit(told["url"])
+def read_address(config: Mapping[str, str]) -> Address:
+    """Parse an engine's configuration. Credentials over an unencrypted connection need
+    `allow_plain`."""
+    url = urlsplit(config["url"])
     if url.scheme not in SCHEMES or not url.hostname:
         raise InvalidInput(
-            f"{told['url'][:200]!r} is not the address of a Spark.",
+            f"{config['url'][:200]!r} is not the address of a Spark server.",
             hint=f"Begin it with {', '.join(SCHEMES)}.",
         )
     if url.username or url.password or url.query:
         raise InvalidInput(
-            "The url of a Spark is a host, a port and a path.", hint="Set user, password or token."
+            "The url of a Spark server is only a host, a port and a path.",
+            hint="Set user, password or token as settings of the engine.",
         )
     address = Address(
         scheme=url.scheme,
         host=url.hostname,
         port=url.port or PORTS[url.scheme],
         path=url.path.strip("/") or "cliservice",
-        user=told.get("user", "penstock"),
-        secret=told.get("password", ""),
-        token=told.get("token", ""),
-        catalog=told["catalog"],
-        patience=float(told.get("client_timeout") or PATIENCE),
+        user=config.get("user", "penstock"),
+        secret=config.get("password", ""),
+        token=config.get("token", ""),
+        catalog=config["catalog"],
+        client_timeout=float(config.get("client_timeout") or CLIENT_TIMEOUT),
     )
     bare = (address.secret or address.token) and not address.tls and address.host not in _LOOPBACK
-    if bare and str(told.get("allow_plain", "false")).lower() != "true":
+    if bare and str(config.get("allow_plain", "false")).lower() != "true":
         raise InvalidInput(
-            f"{address} would send a secret in the clear.", hint="Use TLS, or set allow_plain."
+            f"{address} would send credentials in the clear.", hint="Use TLS, or set allow_plain."
         )
     return address

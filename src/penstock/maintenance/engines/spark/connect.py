@@ -1,10 +1,9 @@
-"""Spark behind Spark Connect. We name the session and the operation ourselves, before anything
-runs.
+"""Remote engine over Spark Connect, with reattachable executions.
 
-An execution is reattachable: it goes on when its stream ends, until nobody asked after it for the
-server's `spark.connect.execute.manager.detachedTimeout`. A look is a stream that is listened to for
-a moment. Whoever finds an operation that another attempt may have started attaches to it, and
-starts nothing.
+The client chooses the session and operation ids, so they are stored before anything runs. An
+execution continues without a stream until the server's
+`spark.connect.execute.manager.detachedTimeout`. Each poll opens a stream for a moment. If another
+attempt may have started the operation, the poll reattaches instead of starting it.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from penstock.maintenance.engines.contract import (
     EngineUnavailable,
     Failed,
     Finished,
-    Held,
+    RemoteQuery,
     Running,
 )
 from penstock.maintenance.engines.spark.failure import failure
@@ -42,7 +41,11 @@ ANSWER_SECONDS = 20.0
 _SERVICE = "/spark.connect.SparkConnectService/"
 _CLIENT = "penstock"
 _BY_OPERATION = 3
-_AWAY = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED)
+_UNREACHABLE = (
+    grpc.StatusCode.UNAVAILABLE,
+    grpc.StatusCode.DEADLINE_EXCEEDED,
+    grpc.StatusCode.CANCELLED,
+)
 
 
 class ConnectEngine(SparkStatements):
@@ -61,42 +64,44 @@ class ConnectEngine(SparkStatements):
     async def __aexit__(self, *_: object) -> None:
         await self._channel.close()
 
-    async def begin(self, sql: str) -> Held:  # noqa: ARG002 - it is sent with the first look
+    async def begin(self, sql: str) -> RemoteQuery:  # noqa: ARG002 - sent with the first poll
         operation = str(uuid4())
-        return Held(query_id=operation, handle={"session": str(uuid4()), "operation": operation})
+        return RemoteQuery(
+            query_id=operation, handle={"session": str(uuid4()), "operation": operation}
+        )
 
-    async def look(self, held: Held, sql: str, *, again: bool) -> Look:
-        started = again or "started" in held.handle
+    async def look(self, query: RemoteQuery, sql: str, *, again: bool) -> Look:
+        started = again or "started" in query.handle
         method, request = (
-            ("ReattachExecute", self._attach(held))
+            ("ReattachExecute", self._attach(query))
             if started
-            else ("ExecutePlan", self._execute(held, sql))
+            else ("ExecutePlan", self._execute(query, sql))
         )
         try:
             rows = await self._listen(method, request)
         except grpc.aio.AioRpcError as e:
-            return self._broken(e)
+            return self._error_result(e)
         if rows is None:
             return Running(
-                held=Held(query_id=held.query_id, handle={**held.handle, "started": "yes"})
+                held=RemoteQuery(query_id=query.query_id, handle={**query.handle, "started": "yes"})
             )
         return Finished(rows=rows)
 
-    async def cancel(self, held: Held) -> None:
-        asked = self._asked(held, 3) | {4: _BY_OPERATION, 6: held.handle["operation"]}
-        await self._tell("Interrupt", asked)
-        await self.release(held)
+    async def cancel(self, query: RemoteQuery) -> None:
+        request = self._request(query, 3) | {4: _BY_OPERATION, 6: query.handle["operation"]}
+        await self._call("Interrupt", request)
+        await self.release(query)
 
-    async def release(self, held: Held) -> None:
-        await self._tell(
-            "ReleaseExecute", self._asked(held, 4) | {3: held.handle["operation"], 5: {}}
+    async def release(self, query: RemoteQuery) -> None:
+        await self._call(
+            "ReleaseExecute", self._request(query, 4) | {3: query.handle["operation"], 5: {}}
         )
-        await self._tell("ReleaseSession", self._asked(held, 3))
+        await self._call("ReleaseSession", self._request(query, 3))
 
     async def _listen(
         self, method: str, request: dict[int, Sent]
     ) -> list[dict[str, object]] | None:
-        """The rows, when the end was heard within a moment."""
+        """The rows if the execution ends within LISTEN_SECONDS, else None."""
         open_stream = self._channel.unary_stream(
             _SERVICE + method, request_serializer=encode, response_deserializer=decode
         )
@@ -112,48 +117,46 @@ class ConnectEngine(SparkStatements):
             stream.cancel()
         return rows
 
-    async def _tell(self, method: str, request: dict[int, Sent]) -> None:
+    async def _call(self, method: str, request: dict[int, Sent]) -> None:
         call = self._channel.unary_unary(
             _SERVICE + method, request_serializer=encode, response_deserializer=decode
         )
         try:
             await call(request, metadata=self._metadata, timeout=ANSWER_SECONDS)
         except grpc.aio.AioRpcError as e:
-            if e.code() in _AWAY:
+            if e.code() in _UNREACHABLE:
                 raise gone(self._address, EngineFailed(str(e.details()))) from None
 
-    def _broken(self, error: grpc.aio.AioRpcError) -> Failed:
-        said = str(error.details() or "")
-        if "INVALID_HANDLE" in said or "INVALID_CURSOR" in said:
-            return Failed(
-                error=EngineUnavailable("The server does not know the statement any more.")
-            )
-        if error.code() in _AWAY:
-            raise gone(self._address, EngineFailed(said)) from None
-        if "OPERATION_CANCELED" in said:
-            return Failed(error=EngineFailed("Somebody ended the statement at the server."))
-        return Failed(error=failure(said, classes=_classes(error)))
+    def _error_result(self, error: grpc.aio.AioRpcError) -> Failed:
+        details = str(error.details() or "")
+        if "INVALID_HANDLE" in details or "INVALID_CURSOR" in details:
+            return Failed(error=EngineUnavailable("The server no longer knows the statement."))
+        if error.code() in _UNREACHABLE:
+            raise gone(self._address, EngineFailed(details)) from None
+        if "OPERATION_CANCELED" in details:
+            return Failed(error=EngineFailed("The statement was cancelled on the server."))
+        return Failed(error=failure(details, classes=_classes(error)))
 
-    def _asked(self, held: Held, client_type: int) -> dict[int, Sent]:
+    def _request(self, query: RemoteQuery, client_type: int) -> dict[int, Sent]:
         who: dict[int, Sent] = {1: self._address.user, 2: self._address.user}
-        return {1: held.handle["session"], 2: who, client_type: _CLIENT}
+        return {1: query.handle["session"], 2: who, client_type: _CLIENT}
 
-    def _execute(self, held: Held, sql: str) -> dict[int, Sent]:
+    def _execute(self, query: RemoteQuery, sql: str) -> dict[int, Sent]:
         plan: dict[int, Sent] = {2: {5: {1: sql}}}
         reattachable: dict[int, Sent] = {1: {1: 1}}
-        return self._asked(held, 4) | {
-            6: held.handle["operation"],
+        return self._request(query, 4) | {
+            6: query.handle["operation"],
             3: plan,
             5: reattachable,
             7: ["penstock"],
         }
 
-    def _attach(self, held: Held) -> dict[int, Sent]:
-        return self._asked(held, 4) | {3: held.handle["operation"]}
+    def _attach(self, query: RemoteQuery) -> dict[int, Sent]:
+        return self._request(query, 4) | {3: query.handle["operation"]}
 
 
 def _rows(response: Message) -> list[dict[str, object]]:
-    """A command answers with a relation that holds its rows in Arrow's format."""
+    """A command returns a local relation with its rows in Arrow IPC format."""
     local = response.message(5).message(1).message(11)
     if not local.raw(1):
         return []
@@ -161,6 +164,6 @@ def _rows(response: Message) -> list[dict[str, object]]:
 
 
 def _classes(error: grpc.aio.AioRpcError) -> str:
-    """The names of the Java exceptions are among the details that only Spark's own client unpacks."""
+    """The status details as text; they contain the Java exception names."""
     metadata: Mapping[str, bytes] = dict(error.trailing_metadata() or ())
     return metadata.get("grpc-status-details-bin", b"").decode(errors="replace")

@@ -1,4 +1,4 @@
-"""What Spark says when it cannot, in one line; and what of it is another writer's doing."""
+"""Maps Spark's error messages to our errors, with a one-line message."""
 
 from __future__ import annotations
 
@@ -23,19 +23,22 @@ _PASSING = ("SparkContext was shut down", "SparkContext has been shutdown", "sto
 _WRAPPERS = re.compile(r"^(?:[\w.$]*(?:Exception|Error): |Error running query: |\[[A-Z_.]+\] )+")
 
 
-def failure(said: str, *, classes: str = "") -> PenstockError:
-    """`classes` are more words to judge by, which nobody wants to read."""
-    line, said = one_line(said), said + classes
-    if any(word in said for word in _UNKNOWN):
-        return CommitUnknown(f"Spark does not know whether it committed: {line}")
-    if any(word in said for word in _CONFLICTS):
+def failure(message: str, *, classes: str = "") -> PenstockError:
+    """`classes` is more text to classify the error by; it is not part of the message."""
+    line, message = one_line(message), message + classes
+    if any(word in message for word in _UNKNOWN):
+        return CommitUnknown(f"Spark reports an unknown commit state: {line}")
+    if any(word in message for word in _CONFLICTS):
         return CommitConflict(line)
-    if any(word in said for word in _PASSING):
+    if any(word in message for word in _PASSING):
         return EngineUnavailable(line)
     return EngineFailed(line)
 
 
-def one_line(said: str) -> str:
-    """The first line, without the classes that wrap the message; the stack goes."""
-    line = next((each.strip() for each in said.splitlines() if each.strip()), "Spark says nothing.")
+def one_line(message: str) -> str:
+    """The first line, without wrapping exception classes and stack trace."""
+    line = next(
+        (text.strip() for text in message.splitlines() if text.strip()),
+        "Spark sent no error message.",
+    )
     return (_WRAPPERS.sub("", line) or line)[:LONGEST]

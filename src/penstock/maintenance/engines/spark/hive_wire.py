@@ -1,4 +1,4 @@
-"""The way to a HiveServer2: a socket with SASL PLAIN around every message, or HTTP."""
+"""Transports to a HiveServer2: a socket with SASL PLAIN framing, or HTTP."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _START, _OK, _COMPLETE = 1, 2, 5
 
 
 class Transport(Protocol):
-    async def ask(self, message: bytes) -> bytes: ...
+    async def exchange(self, message: bytes) -> bytes: ...
 
 
 class Wire:
@@ -38,7 +38,7 @@ class Wire:
     async def call(self, name: str, request: dict[int, Sent]) -> Record:
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
-                return thrift.answer(await self._transport.ask(thrift.call(name, request)))
+                return thrift.answer(await self._transport.exchange(thrift.call(name, request)))
         except (OSError, EOFError, httpx2.TransportError) as e:
             raise gone(self._address, e) from None
 
@@ -48,18 +48,20 @@ class _Socket:
         self._reader = reader
         self._writer = writer
 
-    async def greet(self, user: str, secret: str) -> None:
-        for status, said in ((_START, b"PLAIN"), (_OK, f"\0{user}\0{secret or 'x'}".encode())):
-            self._writer.write(bytes((status,)) + _LENGTH.pack(len(said)) + said)
+    async def authenticate(self, user: str, secret: str) -> None:
+        for status, payload in ((_START, b"PLAIN"), (_OK, f"\0{user}\0{secret or 'x'}".encode())):
+            self._writer.write(bytes((status,)) + _LENGTH.pack(len(payload)) + payload)
         await self._writer.drain()
         status = _OK
         while status == _OK:
             status = (await self._reader.readexactly(1))[0]
-            said = await self._frame()
+            payload = await self._frame()
         if status != _COMPLETE:
-            raise EngineFailed(f"Spark does not let us in: {said.decode(errors='replace')[:200]}")
+            raise EngineFailed(
+                f"Spark rejected the credentials: {payload.decode(errors='replace')[:200]}"
+            )
 
-    async def ask(self, message: bytes) -> bytes:
+    async def exchange(self, message: bytes) -> bytes:
         self._writer.write(_LENGTH.pack(len(message)) + message)
         await self._writer.drain()
         return await self._frame()
@@ -67,9 +69,7 @@ class _Socket:
     async def _frame(self) -> bytes:
         [size] = _LENGTH.unpack(await self._reader.readexactly(4))
         if not 0 <= size <= LARGEST:
-            raise EngineFailed(
-                f"Spark answers with {size} bytes at once, where {LARGEST} is the most."
-            )
+            raise EngineFailed(f"Spark sent a message of {size} bytes; the limit is {LARGEST}.")
         return await self._reader.readexactly(size)
 
 
@@ -78,16 +78,16 @@ class _Http:
         self._client = client
         scheme = "https" if address.tls else "http"
         self._url = f"{scheme}://{address.host}:{address.port}/{address.path}"
-        known = base64.b64encode(f"{address.user}:{address.secret or 'x'}".encode()).decode()
-        who = f"Bearer {address.token}" if address.token else f"Basic {known}"
-        self._headers = {"Authorization": who, "Content-Type": "application/x-thrift"}
+        basic = base64.b64encode(f"{address.user}:{address.secret or 'x'}".encode()).decode()
+        authorization = f"Bearer {address.token}" if address.token else f"Basic {basic}"
+        self._headers = {"Authorization": authorization, "Content-Type": "application/x-thrift"}
 
-    async def ask(self, message: bytes) -> bytes:
+    async def exchange(self, message: bytes) -> bytes:
         reply = await self._client.post(self._url, content=message, headers=self._headers)
         if reply.status_code in (401, 403):
-            raise EngineFailed(f"Spark does not let us in: HTTP {reply.status_code}.")
+            raise EngineFailed(f"Spark rejected the credentials: HTTP {reply.status_code}.")
         if not reply.is_success:
-            raise EngineUnavailable(f"Spark answers with HTTP {reply.status_code}.")
+            raise EngineUnavailable(f"Spark answered with HTTP {reply.status_code}.")
         return reply.content
 
 
@@ -113,7 +113,7 @@ async def _connected(address: Address) -> tuple[_Socket, asyncio.StreamWriter]:
         async with asyncio.timeout(ANSWER_SECONDS):
             reader, writer = await asyncio.open_connection(address.host, address.port, ssl=secure)
             socket = _Socket(reader, writer)
-            await socket.greet(address.user, address.secret)
+            await socket.authenticate(address.user, address.secret)
     except BaseException as e:
         if writer is not None:
             writer.close()
@@ -125,6 +125,6 @@ async def _connected(address: Address) -> tuple[_Socket, asyncio.StreamWriter]:
 
 def gone(address: Address, error: Exception) -> EngineUnavailable:
     return EngineUnavailable(
-        f"The Spark at {address} does not answer: {str(error) or type(error).__name__}.",
-        hint="Look whether it is up, and whether the address is right.",
+        f"Spark at {address} is unreachable: {str(error) or type(error).__name__}.",
+        hint="Check that the server is running and that the address is right.",
     )

@@ -1,5 +1,4 @@
-"""Protocol Buffers' wire format, as far as Spark Connect needs it: messages go by the numbers of
-their fields."""
+"""The subset of the Protocol Buffers wire format that Spark Connect needs; fields go by number."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ Sent: TypeAlias = "int | str | bytes | dict[int, Sent] | list[str]"
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One that was read; a field that was not sent is empty."""
+    """A decoded message; a missing field is empty."""
 
     fields: Mapping[int, list[bytes]] = field(default_factory=dict)
 
@@ -38,17 +37,17 @@ class Message:
 def encode(message: dict[int, Sent]) -> bytes:
     out = bytearray()
     for number, value in message.items():
-        for each in value if isinstance(value, list) else (value,):
-            if isinstance(each, int):
-                out += _varint(number << 3 | _VARINT) + _varint(each)
+        for item in value if isinstance(value, list) else (value,):
+            if isinstance(item, int):
+                out += _varint(number << 3 | _VARINT) + _varint(item)
             else:
-                raw = _raw(each)
+                raw = _raw(item)
                 out += _varint(number << 3 | _BYTES) + _varint(len(raw)) + raw
     return bytes(out)
 
 
 def decode(raw: bytes) -> Message:
-    """Numbers are passed over: no answer that is read has one that matters."""
+    """Varint fields are skipped: no response that we read needs one."""
     fields: dict[int, list[bytes]] = {}
     at = 0
     while at < len(raw):
@@ -59,7 +58,7 @@ def decode(raw: bytes) -> Message:
             continue
         size, at = (_SIZES[kind], at) if kind in _SIZES else _read_varint(raw, at)
         if kind not in (*_SIZES, _BYTES) or at + size > len(raw):
-            raise ValueError("the message is cut short")
+            raise ValueError("the message is truncated")
         fields.setdefault(key >> 3, []).append(raw[at : at + size])
         at += size
     return Message(fields)
@@ -85,9 +84,9 @@ def _varint(number: int) -> bytes:
 
 
 def _read_varint(raw: bytes, at: int) -> tuple[int, int]:
-    found = 0
+    number = 0
     for n, byte in enumerate(raw[at : at + _LONGEST_VARINT]):
-        found |= (byte & 0x7F) << 7 * n
+        number |= (byte & 0x7F) << 7 * n
         if byte < 0x80:
-            return found, at + n + 1
-    raise ValueError("the message is cut short")
+            return number, at + n + 1
+    raise ValueError("the message is truncated")

@@ -1,8 +1,8 @@
-"""The actions as Iceberg's procedures in Spark have them.
+"""SQL of the actions for Spark: calls of Iceberg's procedures.
 
-Whatever comes from outside is a literal or a quoted name. Spark unescapes backslashes, ends a text
-at a quote, and before all that puts the values of variables into the whole statement: a dollar is
-written by its number.
+Input values are always string literals or quoted names. Spark unescapes backslashes, ends a string
+at a quote, and substitutes variables in the whole statement before parsing it, so a dollar sign is
+written as a Unicode escape.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pyiceberg.table import Table
 
-    from penstock.maintenance.actions.context import Run
+    from penstock.maintenance.actions.context import ActionContext
     from penstock.maintenance.payloads import TableName
 
 ORPHAN_AGE = 3 * DAY_SECONDS
@@ -32,14 +32,14 @@ _SORTED = re.compile(
 )
 _CODES = {"\\": "\\\\", "'": "\\'", "$": "\\u0024", "\n": "\\n", "\r": "\\r", "\0": "\\0"}
 _NO_BUDGET = "a procedure commits all or nothing"
-_WHY = {
+_REASONS = {
     "max_bytes": _NO_BUDGET,
     "max_files": _NO_BUDGET,
     "max_seconds": _NO_BUDGET,
     "hot_seconds": "name the partitions with `where`",
     "target_bytes": "set commit.manifest.target-size-bytes on the table",
 }
-_KNOWN: Mapping[Name, frozenset[str]] = {
+_SUPPORTED: Mapping[Name, frozenset[str]] = {
     Name.EXPIRE_SNAPSHOTS: frozenset({"older_than_seconds", "retain_last"}),
     Name.REWRITE_DATA_FILES: frozenset(
         {
@@ -54,20 +54,28 @@ _KNOWN: Mapping[Name, frozenset[str]] = {
 
 
 def statement(
-    action: Action, name: TableName, catalog: str, table: Table, run: Run, *, dry_run: bool = False
+    action: Action,
+    name: TableName,
+    catalog: str,
+    table: Table,
+    context: ActionContext,
+    *,
+    dry_run: bool = False,
 ) -> str:
-    """What an action is in Spark; an option that Spark has no word for is refused, never left out
-    in silence."""
-    for strange in sorted(set(action.options) - _KNOWN[action.name]):
-        why = _WHY.get(strange, "it has no word for it")
-        hint = "Leave it out, or use another engine."
-        raise Refused(f"Spark cannot take {strange} of {action.name}: {why}.", hint=hint)
+    """The statement for an action; an option that Spark does not support is refused, never
+    ignored."""
+    for unsupported in sorted(set(action.options) - _SUPPORTED[action.name]):
+        why = _REASONS.get(unsupported, "its procedure has no such option")
+        hint = "Remove the option, or use another engine."
+        message = f"Spark does not support the option {unsupported} of {action.name}: {why}."
+        raise Refused(message, hint=hint)
     path = ".".join(quoted(part) for part in name.identifier)
-    arguments = {"table": literal(path)} | _arguments(action, table, run)
+    arguments = {"table": literal(path)} | _arguments(action, table, context)
     if dry_run and action.name is Name.REMOVE_ORPHAN_FILES:
         arguments["dry_run"] = "true"
-    said = ", ".join(f"{key} => {value}" for key, value in arguments.items())
-    return f"{trace(action, name, run)} CALL {quoted(catalog)}.system.{action.name}({said})"
+    argument_list = ", ".join(f"{key} => {value}" for key, value in arguments.items())
+    procedure = f"{quoted(catalog)}.system.{action.name}"
+    return f"{trace(action, name, context)} CALL {procedure}({argument_list})"
 
 
 def literal(text: str) -> str:
@@ -76,21 +84,21 @@ def literal(text: str) -> str:
 
 def quoted(name: str) -> str:
     if "${" in name:
-        raise Refused(f"Spark would take a part of the name {name[:80]!r} for a variable.")
+        raise Refused(f"Spark would expand a variable in the name {name[:80]!r}.")
     return "`" + name.replace("`", "``") + "`"
 
 
-def _arguments(action: Action, table: Table, run: Run) -> dict[str, str]:
+def _arguments(action: Action, table: Table, context: ActionContext) -> dict[str, str]:
     match action.name:
         case Name.EXPIRE_SNAPSHOTS:
             rule = rule_for(table.metadata, action)
             return {
-                "older_than": _before(run, rule.age_ms / 1000),
+                "older_than": _before(context, rule.age_ms / 1000),
                 "retain_last": str(rule.keep),
                 "stream_results": "true",
             }
         case Name.REMOVE_ORPHAN_FILES:
-            return {"older_than": _before(run, action.number("older_than_seconds", ORPHAN_AGE))}
+            return {"older_than": _before(context, action.number("older_than_seconds", ORPHAN_AGE))}
         case Name.REWRITE_MANIFESTS:
             return {"use_caching": "false"}
         case Name.REWRITE_POSITION_DELETE_FILES:
@@ -100,39 +108,41 @@ def _arguments(action: Action, table: Table, run: Run) -> dict[str, str]:
 
 
 def _rewrite(action: Action) -> dict[str, str]:
-    given = action.options
+    requested = action.options
     options = {
-        "target-file-size-bytes": given.get("target_file_bytes"),
-        "min-input-files": given.get("min_input_files", MIN_INPUT_FILES),
-        "max-file-group-size-bytes": given.get("max_group_bytes"),
-        "max-files-to-rewrite": given.get("max_files"),
-        "rewrite-all": "true" if given.get("rewrite_all") else None,
+        "target-file-size-bytes": requested.get("target_file_bytes"),
+        "min-input-files": requested.get("min_input_files", MIN_INPUT_FILES),
+        "max-file-group-size-bytes": requested.get("max_group_bytes"),
+        "max-files-to-rewrite": requested.get("max_files"),
+        "rewrite-all": "true" if requested.get("rewrite_all") else None,
     }
     arguments = {"options": _options(options)}
-    if "sort_order" in given:
-        arguments |= {"strategy": "'sort'"} | _order(str(given["sort_order"]).strip())
-    if "where" in given:
-        arguments["where"] = literal(str(given["where"]))
+    if "sort_order" in requested:
+        arguments |= {"strategy": "'sort'"} | _order(str(requested["sort_order"]).strip())
+    if "where" in requested:
+        arguments["where"] = literal(str(requested["where"]))
     return arguments
 
 
-def _order(given: str) -> dict[str, str]:
-    """`table` is the table's own order, which is Spark's when none is named."""
-    if given.lower() == "table":
+def _order(sort_order: str) -> dict[str, str]:
+    """Empty for `table`: the procedure then uses the table's own sort order."""
+    if sort_order.lower() == "table":
         return {}
-    if zorder := _ZORDER.fullmatch(given):
+    if zorder := _ZORDER.fullmatch(sort_order):
         columns = [_column(piece.strip()) for piece in zorder[1].split(",")]
         return {"sort_order": literal(f"zorder({', '.join(columns)})")}
-    return {"sort_order": literal(", ".join(_sorted(piece.strip()) for piece in given.split(",")))}
+    return {
+        "sort_order": literal(", ".join(_sorted(piece.strip()) for piece in sort_order.split(",")))
+    }
 
 
 def _sorted(piece: str) -> str:
-    found = _SORTED.fullmatch(piece)
-    if found is None:
+    term = _SORTED.fullmatch(piece)
+    if term is None:
         raise Refused(f"sort_order: {piece[:80]!r} is not a column with asc or desc.")
-    way = (found["way"] or "asc").upper()
-    nulls = (found["nulls"] or ("first" if way == "ASC" else "last")).upper()
-    return f"{_column(found['name'])} {way} NULLS {nulls}"
+    way = (term["way"] or "asc").upper()
+    nulls = (term["nulls"] or ("first" if way == "ASC" else "last")).upper()
+    return f"{_column(term['name'])} {way} NULLS {nulls}"
 
 
 def _column(name: str) -> str:
@@ -141,15 +151,15 @@ def _column(name: str) -> str:
     return ".".join(quoted(part.strip("`")) for part in name.split("."))
 
 
-def _options(given: Mapping[str, object]) -> str:
-    said = [
+def _options(options: Mapping[str, object]) -> str:
+    pairs = [
         f"{literal(key)}, {literal(str(value))}"
-        for key, value in given.items()
+        for key, value in options.items()
         if value is not None
     ]
-    return f"map({', '.join(said)})"
+    return f"map({', '.join(pairs)})"
 
 
-def _before(run: Run, seconds: float) -> str:
-    at = (run.now() - timedelta(seconds=seconds)).astimezone(UTC)
+def _before(context: ActionContext, seconds: float) -> str:
+    at = (context.now() - timedelta(seconds=seconds)).astimezone(UTC)
     return f"TIMESTAMP '{at:%Y-%m-%d %H:%M:%S.%f}Z'"

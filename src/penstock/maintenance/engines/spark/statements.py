@@ -1,4 +1,4 @@
-"""What both ways to a Spark have in common: its statements, and how its commits are known."""
+"""The common base of both Spark engines: statements, and recognizing own commits."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
     from pyiceberg.table import Table
 
-    from penstock.maintenance.actions.context import Run
+    from penstock.maintenance.actions.context import ActionContext
     from penstock.maintenance.actions.model import Action
-    from penstock.maintenance.engines.contract import Held
+    from penstock.maintenance.engines.contract import RemoteQuery
     from penstock.maintenance.engines.spark.address import Address
     from penstock.maintenance.payloads import TableName
 
@@ -26,19 +26,26 @@ class SparkStatements:
         self._address = address
 
     @property
-    def patience(self) -> float:
-        return self._address.patience
+    def client_timeout(self) -> float:
+        return self._address.client_timeout
 
     def statement(
-        self, action: Action, name: TableName, table: Table, run: Run, *, dry_run: bool
+        self,
+        action: Action,
+        name: TableName,
+        table: Table,
+        context: ActionContext,
+        *,
+        dry_run: bool,
     ) -> str:
-        return statement(action, name, self._address.catalog, table, run, dry_run=dry_run)
+        return statement(action, name, self._address.catalog, table, context, dry_run=dry_run)
 
     def previews(self, action: Action) -> bool:
         return action.name is Name.REMOVE_ORPHAN_FILES
 
-    def made(self, held: Held, summary: Mapping[str, str]) -> bool:  # noqa: ARG002 - a procedure cannot be told to say who asked
-        """Nobody but us maintains the table, so a rewrite that came since we began is ours."""
+    def owns_snapshot(self, query: RemoteQuery, summary: Mapping[str, str]) -> bool:  # noqa: ARG002
+        """A procedure cannot tag its snapshot. Nobody else maintains the table, so any replace
+        snapshot since the start is ours."""
         return (
             summary.get("operation") == "replace" and summary.get("engine-name", "spark") == "spark"
         )

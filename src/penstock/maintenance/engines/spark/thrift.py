@@ -1,8 +1,6 @@
-"""Thrift's binary protocol, as far as HiveServer2 needs it: structs go by the numbers of their
-fields.
+"""The subset of Thrift's binary protocol that HiveServer2 needs; struct fields go by number.
 
-The published clients block, and want a compiler or a library of SASL for the few bytes that these
-are.
+The published clients block the event loop and need a compiler or a SASL library.
 """
 
 from __future__ import annotations
@@ -45,49 +43,49 @@ Sent: TypeAlias = "bool | int | Long | bytes | str | dict[int, Sent] | Texts"
 
 @dataclass(frozen=True, slots=True)
 class Long:
-    """A number of eight bytes; a plain one has four."""
+    """A 64-bit integer; a plain int is sent as 32 bits."""
 
     of: int
 
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """A map of texts, which a dict by numbers is not."""
+    """A map of strings; a plain dict is sent as a struct."""
 
     of: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A struct that was read; a field that was not sent has its type's nothing."""
+    """A decoded struct; a missing field is its type's empty value."""
 
     fields: Mapping[int, object] = field(default_factory=dict)
 
     def number(self, key: int) -> int:
-        found = self.fields.get(key, 0)
-        return found if isinstance(found, int) else 0
+        value = self.fields.get(key, 0)
+        return value if isinstance(value, int) else 0
 
     def raw(self, key: int) -> bytes:
-        found = self.fields.get(key, b"")
-        return found if isinstance(found, bytes) else b""
+        value = self.fields.get(key, b"")
+        return value if isinstance(value, bytes) else b""
 
     def text(self, key: int) -> str:
         return self.raw(key).decode(errors="replace")
 
     def record(self, key: int) -> Record:
-        found = self.fields.get(key)
-        return found if isinstance(found, Record) else Record()
+        value = self.fields.get(key)
+        return value if isinstance(value, Record) else Record()
 
     def values(self, key: int) -> Sequence[object]:
-        found = self.fields.get(key, ())
-        return found if isinstance(found, list) else ()
+        value = self.fields.get(key, ())
+        return value if isinstance(value, list) else ()
 
     def records(self, key: int) -> list[Record]:
-        return [each for each in self.values(key) if isinstance(each, Record)]
+        return [item for item in self.values(key) if isinstance(item, Record)]
 
 
 def call(name: str, request: dict[int, Sent]) -> bytes:
-    """A call of one argument."""
+    """Encode a call with one argument."""
     out = bytearray(struct.pack("!I", _VERSION | _CALL))
     _write(out, name)
     out += _NUMBERS[I32].pack(0)
@@ -96,18 +94,18 @@ def call(name: str, request: dict[int, Sent]) -> bytes:
 
 
 def answer(message: bytes) -> Record:
-    """What a call returned."""
+    """Decode the result of a call."""
     reader = _Reader(message)
     try:
         kind = reader.number(I32) & 0xFF
         reader.value(STRING)
         reader.number(I32)
-        found = reader.struct(0)
+        reply = reader.struct(0)
     except (struct.error, ValueError) as e:
         raise EngineFailed(f"The server does not speak Thrift's binary protocol: {e}.") from None
     if kind == _EXCEPTION:
-        raise EngineFailed(f"The server says: {found.text(1)[:500]}")
-    return found.record(0)
+        raise EngineFailed(f"The server returned an error: {reply.text(1)[:500]}")
+    return reply.record(0)
 
 
 def _write(out: bytearray, value: Sent) -> None:
@@ -123,8 +121,8 @@ def _write(out: bytearray, value: Sent) -> None:
             out += _NUMBERS[I32].pack(len(raw)) + raw
         case Texts():
             out += bytes((STRING, STRING)) + _NUMBERS[I32].pack(len(value.of))
-            for each in (text for pair in value.of.items() for text in pair):
-                _write(out, each)
+            for item in (text for pair in value.of.items() for text in pair):
+                _write(out, item)
         case dict():
             for number, inner in value.items():
                 out += bytes((_kind(inner),)) + _NUMBERS[I16].pack(number)
@@ -155,7 +153,7 @@ class _Reader:
 
     def _take(self, size: int) -> bytes:
         if size < 0 or self._at + size > len(self._message):
-            raise ValueError("the message is cut short")
+            raise ValueError("the message is truncated")
         self._at += size
         return self._message[self._at - size : self._at]
 
@@ -172,7 +170,7 @@ class _Reader:
 
     def value(self, kind: int, depth: int = 0) -> object:
         if depth > _DEEPEST:
-            raise ValueError("the message is too deep")
+            raise ValueError("the message is nested too deeply")
         match kind:
             case _ if kind in _NUMBERS:
                 return self.number(kind)
@@ -193,4 +191,4 @@ class _Reader:
                     self.value(key, depth + 1): self.value(inner, depth + 1) for _ in range(count)
                 }
             case _:
-                raise ValueError(f"type {kind} is not known")
+                raise ValueError(f"unknown type {kind}")

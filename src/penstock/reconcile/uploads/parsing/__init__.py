@@ -1,1 +1,1 @@
-"""Uploaded files are parsed in processes of their own, within limits that the operator sets."""
+"""Parses uploaded files in separate processes, within limits that the operator sets."""

@@ -1,6 +1,6 @@
 """The process that parses one file: `python -m penstock.reconcile.uploads.parsing FOLDER`.
 
-Its libraries are loaded before its limits are set, so that those are for the file alone.
+Libraries are imported before the limits are set, so that the limits apply to the file alone.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import python_calamine  # noqa: F401 - loaded before the limits are set
 from penstock.kit.errors import InvalidInput, PenstockError
 from penstock.kit.limited_process import ANSWER, enter
 from penstock.reconcile.recipes.model import Side
-from penstock.reconcile.staging.filter_sql import kept
+from penstock.reconcile.staging.filter_sql import apply_filters
 from penstock.reconcile.uploads.parsing.limits import TableLimits
 from penstock.reconcile.uploads.parsing.parser import SAMPLE_FILE
 from penstock.reconcile.uploads.tabular import Reading, as_parquet
@@ -57,7 +57,7 @@ def convert(request: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 def sample(request: dict[str, Any], folder: Path) -> dict[str, Any]:
     side = Side.model_validate(request["side"])
-    path = kept([Path(request["file"])], side, folder / "scope", request["rows"])
+    path = apply_filters([Path(request["file"])], side, folder / "scope", request["rows"])
     with pq.ParquetFile(path) as file, pa.OSFile(str(folder / SAMPLE_FILE), "wb") as sink:
         schema = file.schema_arrow
         with pa.ipc.new_file(sink, schema) as writer:

@@ -1,4 +1,5 @@
-"""A workbook is a zip file: what it says of itself is checked, and then whether that is true."""
+"""Checks a workbook, which is a zip archive: first its directory, then that the directory is
+true."""
 
 from __future__ import annotations
 
@@ -26,13 +27,15 @@ def check_archive(book: zipfile.ZipFile, limits: TableLimits) -> None:
     packed = sum(entry.compress_size for entry in entries)
     limits.check_unpacked(unpacked, packed, "workbook")
     if len({entry.filename for entry in entries}) != len(entries):
-        raise InvalidInput("The workbook has two files of one name in it.", hint="Save it again.")
+        raise InvalidInput(
+            "The workbook contains two files of the same name.", hint="Save it again."
+        )
     for entry in entries:
         _check_size(book, entry)
 
 
 def _check_size(book: zipfile.ZipFile, entry: zipfile.ZipInfo) -> None:
-    """Other readers of zip files do not stop at the size that the file claims."""
+    """Other zip readers do not stop at the size that the entry claims."""
     unbounded = copy.copy(entry)
     unbounded.file_size = _ENDLESS
     size = 0
@@ -43,6 +46,7 @@ def _check_size(book: zipfile.ZipFile, entry: zipfile.ZipInfo) -> None:
                 break
     if size != entry.file_size:
         raise InvalidInput(
-            f"The workbook says that {entry.filename[:80]!r} has {entry.file_size:,} bytes, which is not so.",
+            f"The workbook says that {entry.filename[:80]!r} has {entry.file_size:,} bytes, "
+            "which is wrong.",
             hint="Save it again.",
         )

@@ -1,4 +1,4 @@
-"""How large an uploaded file may be, and what may be in it."""
+"""Size and content limits of uploaded files."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ if TYPE_CHECKING:
 
 MB = 1024 * 1024
 RATIO_FREE_BYTES = 10 * MB
-"""A file that unpacks to less than this may be packed as well as it likes."""
+"""The compression ratio is not limited below this unpacked size."""
 MAX_ENTRIES = 10_000
-"""Files within a workbook; real ones have tens, with pictures hundreds."""
+"""Files in a workbook; real ones have tens, with pictures hundreds."""
 MAX_FOOTER_BYTES = 16 * MB
-"""The description at the end of a Parquet file."""
+"""The metadata at the end of a Parquet file."""
 MAX_SHEET_ROW_BYTES = 64 * MB
 """One row of a sheet, as XML."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableLimits:
-    """What one file may hold; each number is the largest that is taken."""
+    """Limits of one file; each is the largest accepted number."""
 
     unpacked_bytes: int = 10 * 1024 * MB
     ratio: int = 200
     rows: int = 100_000_000
     columns: int = 16_384
     cells: int = 10_000_000
-    """Cells of a sheet from its first to its last, empty ones too: a reader makes room for all."""
+    """Cells of a sheet from its first to its last, including empty ones: a reader allocates all."""
 
     @classmethod
     def of(cls, settings: Settings) -> TableLimits:
@@ -43,7 +43,7 @@ class TableLimits:
         )
 
     def check_unpacked(self, size: int, packed: int, what: str, unit: str = "bytes") -> None:
-        """Refuses what unpacks to too much, or to far more than it is."""
+        """Refuse a file that unpacks to too much, or to far more than its size."""
         if size > self.unpacked_bytes:
             message = f"The {what} unpacks to more than {self.unpacked_bytes:,} {unit}."
             raise PayloadTooLarge(message, limit=self.unpacked_bytes)
@@ -54,12 +54,12 @@ class TableLimits:
     def check_rows(self, count: int) -> None:
         if count > self.rows:
             message = f"The file has more than {self.rows:,} rows."
-            raise PayloadTooLarge(message, hint="Split it.", limit=self.rows)
+            raise PayloadTooLarge(message, hint="Split the file.", limit=self.rows)
 
     def check_columns(self, count: int) -> None:
         if count > self.columns:
             raise InvalidInput(
-                f"The file has {count:,} columns; {self.columns:,} is the most.",
+                f"The file has {count:,} columns; the limit is {self.columns:,}.",
                 hint="Leave out those that no rule needs.",
                 limit=self.columns,
             )
@@ -68,7 +68,7 @@ class TableLimits:
         if rows * columns > self.cells:
             raise PayloadTooLarge(
                 f"The sheet reaches to row {rows:,} and column {columns:,}, which are"
-                f" {rows * columns:,} cells; {self.cells:,} is the most.",
+                f" {rows * columns:,} cells; the limit is {self.cells:,}.",
                 hint="Delete stray cells far from the table, or save it as .csv.",
                 limit=self.cells,
             )

@@ -1,4 +1,5 @@
-"""The control plane's side: starts a process for a file, and says what its end means."""
+"""Starts a parser process per file from the control plane, and turns its exit into a result or
+error."""
 
 from __future__ import annotations
 
@@ -25,12 +26,12 @@ if TYPE_CHECKING:
 log = logging.get(__name__)
 MODULE = "penstock.reconcile.uploads.parsing"
 SAMPLE_FILE = "sample.arrow"
-_SPLIT = "Split it, or ask the operator to raise {}."
+_SPLIT = "Split the file, or ask the operator to raise {}."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedFile:
-    """A file of ours with the rows of somebody's file."""
+    """The Parquet file written from an upload."""
 
     path: Path
     rows: int
@@ -38,12 +39,12 @@ class ParsedFile:
 
 
 class Parser:
-    """At most `parallel` processes at once; the others wait for their turn."""
+    """At most `parallel` processes at once; the others wait."""
 
     def __init__(self, limits: ProcessLimits, table: TableLimits, *, parallel: int) -> None:
         self._limits = limits
         self._table = table
-        self._turns = asyncio.Semaphore(parallel)
+        self._slots = asyncio.Semaphore(parallel)
 
     @classmethod
     def of(cls, settings: Settings) -> Parser:
@@ -55,11 +56,11 @@ class Parser:
         )
         return cls(limits, TableLimits.of(settings), parallel=settings.upload_parallel)
 
-    async def convert(self, given: Path, reading: Reading, folder: Path) -> ParsedFile:
-        """The file as Parquet, in the folder."""
+    async def convert(self, source: Path, reading: Reading, folder: Path) -> ParsedFile:
+        """Convert the file to Parquet in the folder."""
         request = {
             "task": "convert",
-            "file": str(given),
+            "file": str(source),
             "name": reading.name,
             "encoding": reading.encoding,
             "delimiter": reading.delimiter,
@@ -69,7 +70,7 @@ class Parser:
         return ParsedFile(path=folder / ROWS_FILE, rows=answer["rows"], columns=answer["columns"])
 
     async def sample(self, stored: Path, side: Side, rows: int, folder: Path) -> Path:
-        """The first rows that the side's filters let through, as an Arrow file."""
+        """The first rows that pass the side's filters, as an Arrow file."""
         request = {
             "task": "sample",
             "file": str(stored),
@@ -80,7 +81,7 @@ class Parser:
         return folder / SAMPLE_FILE
 
     async def _run(self, request: Mapping[str, object], folder: Path) -> dict[str, Any]:
-        async with self._turns:
+        async with self._slots:
             try:
                 data = await limited_process.run(MODULE, request, folder, self._limits)
             except ProcessStopped as e:
@@ -110,6 +111,6 @@ class Parser:
                 )
             case "crash":
                 return InvalidInput(
-                    "The file cannot be read: it stopped the program that reads it.",
+                    "The file cannot be read: the parser process crashed.",
                     hint="Save it again with another program, or as .csv.",
                 )

@@ -1,7 +1,7 @@
-"""The Parquet file that an upload is stored as: written by us, in row groups of a bounded size.
+"""Writes the Parquet file that an upload is stored as, in row groups of a bounded size.
 
-Whoever reads it later, a preview in the control plane or a match in a worker, reads a file of ours
-and never one that a user made: one row group is the most that must be in memory at once.
+Later readers, a preview in the control plane or a match in a worker, only read files written here
+and never a user's own Parquet file: one row group is the most that must fit in memory.
 """
 
 from __future__ import annotations
@@ -71,19 +71,19 @@ class RowGroupWriter:
 
 
 def _split(batch: pa.RecordBatch) -> list[pa.RecordBatch]:
-    """Halved until each part fits into a row group; a single row cannot be halved."""
+    """Halves a batch until each part fits into a row group; a single row cannot be halved."""
     if batch.num_rows <= 1 or (batch.nbytes <= GROUP_BYTES and batch.num_rows <= GROUP_ROWS):
         return [batch]
     half = batch.num_rows // 2
     return [*_split(batch.slice(0, half)), *_split(batch.slice(half))]
 
 
-def rewrite(given: Path, path: Path, limits: TableLimits) -> None:
-    """A Parquet file that somebody brings, as one of ours with the same rows and types."""
+def rewrite(source: Path, path: Path, limits: TableLimits) -> None:
+    """Rewrite an uploaded Parquet file with the same rows and types."""
     try:
-        _check_trailer(given)
-        with pq.ParquetFile(given, buffer_size=_BUFFER_BYTES, pre_buffer=False) as file:
-            _check_footer(file.metadata, given.stat().st_size, limits)
+        _check_trailer(source)
+        with pq.ParquetFile(source, buffer_size=_BUFFER_BYTES, pre_buffer=False) as file:
+            _check_footer(file.metadata, source.stat().st_size, limits)
             with RowGroupWriter(path, file.schema_arrow, limits) as writer:
                 for group in range(file.metadata.num_row_groups):
                     for batch in file.iter_batches(_BATCH_ROWS, row_groups=[group]):
@@ -100,9 +100,9 @@ def rewrite(given: Path, path: Path, limits: TableLimits) -> None:
         raise _damaged(str(e)[:200]) from None
 
 
-def _check_trailer(given: Path) -> None:
-    size = given.stat().st_size
-    with given.open("rb") as file:
+def _check_trailer(source: Path) -> None:
+    size = source.stat().st_size
+    with source.open("rb") as file:
         file.seek(max(0, size - _TRAILER_BYTES))
         trailer = file.read(_TRAILER_BYTES)
     if size < len(_MAGIC) + _TRAILER_BYTES or trailer[4:] != _MAGIC:
@@ -118,7 +118,7 @@ def _check_trailer(given: Path) -> None:
 
 
 def _check_footer(footer: pq.FileMetaData, size: int, limits: TableLimits) -> None:
-    """What the file says of itself, before a value is read."""
+    """Check the file's metadata before reading any value."""
     limits.check_columns(footer.num_columns)
     limits.check_rows(footer.num_rows)
     groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
@@ -140,8 +140,8 @@ def _check_footer(footer: pq.FileMetaData, size: int, limits: TableLimits) -> No
 def _check_unpacked(size: int, limits: TableLimits) -> None:
     if size > limits.unpacked_bytes:
         message = f"The file unpacks to more than {limits.unpacked_bytes:,} bytes."
-        raise PayloadTooLarge(message, hint="Split it.", limit=limits.unpacked_bytes)
+        raise PayloadTooLarge(message, hint="Split the file.", limit=limits.unpacked_bytes)
 
 
 def _damaged(why: str) -> InvalidInput:
-    return InvalidInput(f"This is no Parquet file that can be read: {why}.", hint="Write it again.")
+    return InvalidInput(f"The Parquet file cannot be read: {why}.", hint="Write the file again.")

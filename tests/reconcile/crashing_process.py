@@ -1,8 +1,7 @@
-"""Workers and control planes that die by SIGKILL at the step they are told.
+"""Workers and control planes that are killed by SIGKILL at a chosen step.
 
-`python -m tests.reconcile.victim` imports all it needs once, then obeys the JSON lines on its
-input: `start` forks one and answers with its process id, `wait` and `stop` answer with how it
-ended.
+`python -m tests.reconcile.crashing_process` imports its libraries once, then runs the JSON commands
+on its input: `start` forks a process and prints its id, `wait` and `stop` print its exit code.
 """
 
 from __future__ import annotations
@@ -24,20 +23,20 @@ from penstock.wiring.worker import run_worker
 
 QUEUES = ("stage", "match", "publish")
 WORKER = {
-    "a table is cut": (StagePlanner, "_go_on", "before"),
+    "a table is cut": (StagePlanner, "_add_chunks", "before"),
     "a chunk is about to be read": (ChunkStager, "_stage", "before"),
     "a chunk is written": (ChunkStager, "_stage", "after"),
-    "the chunks are over": (StagePlanner, "_go_on", "after"),
-    "a match begins": (Matcher, "_taken", "before"),
+    "the chunks are over": (StagePlanner, "_add_chunks", "after"),
+    "a match begins": (Matcher, "_side_files", "before"),
     "some evidence is stored": (handlers, "_store_file", "after"),
     "the manifest is about to be written": (handlers, "_write_last", "before"),
     "the manifest is written": (handlers, "_write_last", "after"),
 }
-PLANE = {
-    "a run is asked for": (Runs, "_stage", "before"),
+CONTROL_PLANE = {
+    "a run is created": (Runs, "_stage", "before"),
     "the gate of staging opens": (Runs, "staged", "before"),
     "the match is queued but not committed": (Runs, "_match", "after"),
-    "the match is queued": (Runs, "_ring", "before"),
+    "the match is queued": (Runs, "_notify", "before"),
     "a run is about to end": (Runs, "_end", "before"),
     "a run ended but it is not committed": (Runs, "_end", "after"),
 }
@@ -46,40 +45,44 @@ PLANE = {
 def arm(owner: Any, name: str, when: str) -> None:
     original = getattr(owner, name)
 
-    async def then_die(*given: Any, **options: Any) -> None:
+    async def call_and_kill(*args: Any, **options: Any) -> None:
         if when == "after":
-            await original(*given, **options)
+            await original(*args, **options)
         os.kill(os.getpid(), signal.SIGKILL)
 
-    def die(*given: Any, **options: Any) -> None:
+    def kill(*args: Any, **options: Any) -> None:
         if when == "after":
-            original(*given, **options)
+            original(*args, **options)
         os.kill(os.getpid(), signal.SIGKILL)
 
-    setattr(owner, name, then_die if inspect.iscoroutinefunction(original) else die)
+    setattr(owner, name, call_and_kill if inspect.iscoroutinefunction(original) else kill)
 
 
-def live(role: str, step: str | None, environment: dict[str, str]) -> int:
+def serve(role: str, step: str | None, environment: dict[str, str]) -> int:
     os.environ.update(environment)
     if step is not None:
-        arm(*(WORKER | PLANE)[step])
-    told = config.load()
-    return run_worker(told, queues=list(QUEUES)) if role == "worker" else control_plane.serve(told)
+        arm(*(WORKER | CONTROL_PLANE)[step])
+    settings = config.load()
+    return (
+        run_worker(settings, queues=list(QUEUES))
+        if role == "worker"
+        else control_plane.serve(settings)
+    )
 
 
-def obey(order: dict[str, Any]) -> int:
-    match order["do"]:
+def run(command: dict[str, Any]) -> int:
+    match command["do"]:
         case "start":
             pid = os.fork()
             if not pid:
-                os._exit(live(order["role"], order["step"], order["environment"]))
+                os._exit(serve(command["role"], command["step"], command["environment"]))
             return pid
         case "stop":
-            os.kill(order["pid"], signal.SIGTERM)
-    return os.waitstatus_to_exitcode(os.waitpid(order["pid"], 0)[1])
+            os.kill(command["pid"], signal.SIGTERM)
+    return os.waitstatus_to_exitcode(os.waitpid(command["pid"], 0)[1])
 
 
 if __name__ == "__main__":
     for line in sys.stdin:
-        sys.stdout.write(f"{obey(json.loads(line))}\n")
+        sys.stdout.write(f"{run(json.loads(line))}\n")
         sys.stdout.flush()

@@ -1,5 +1,7 @@
-"""One matching in a process of its own, by `tight LEFT RIGHT SCRATCH MEMORY PATTERN`: writes its
-counts and its peak memory."""
+"""Runs one matching in a separate process and prints its counts and peak memory.
+
+Usage: `python -m tests.reconcile.measured_match LEFT RIGHT SCRATCH MEMORY [PATTERN]`.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Tables full of small files. The files are made once and named by one table for each way, for no
-way removes them."""
+"""Creates benchmark tables with many small files. The files are written once and shared by the
+tables of all implementations, because none deletes them."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from pyiceberg.schema import Schema
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import DoubleType, LongType, NestedField, StringType
 
-from penstock.maintenance.actions.context import Run
+from penstock.maintenance.actions.context import ActionContext
 from penstock.maintenance.tables.catalogs import CatalogConfig, open_catalog
 from penstock.maintenance.tables.content import ManifestReader
 from penstock.maintenance.tables.replacement import commit
-from penstock.maintenance.tables.snapshot_draft import kept
+from penstock.maintenance.tables.snapshot_draft import existing_entry
 from penstock.maintenance.tables.table_access import CatalogTableAccess
 
 if TYPE_CHECKING:
@@ -59,14 +59,14 @@ def catalog(folder: Path) -> Catalog:
 
 
 def files(folder: Path, count: int, rows: int, *, payload: int) -> list[str]:
-    """Parquet files of that many rows; a payload of so many bytes a row makes them large."""
+    """Write Parquet files of `rows` rows; `payload` is the number of extra bytes per row."""
     folder.mkdir(parents=True)
-    rng, made = np.random.default_rng(7), []
+    rng, paths = np.random.default_rng(7), []
     for n in range(count):
         path = folder / f"{n:05d}.parquet"
         pq.write_table(_rows(rng, n * rows, rows, n % DAYS, payload), path, compression="zstd")
-        made.append(path.as_uri())
-    return made
+        paths.append(path.as_uri())
+    return paths
 
 
 def _rows(rng: np.random.Generator, start: int, count: int, day: int, payload: int) -> pa.Table:
@@ -90,7 +90,7 @@ def _rows(rng: np.random.Generator, start: int, count: int, day: int, payload: i
 def table(
     opened: Catalog, name: str, paths: list[str], *, partitioned: bool, target: int, manifests: int
 ) -> None:
-    """A table over the files, named by so many manifests, as so many appends leave them."""
+    """Create a table over the files with `manifests` manifests, as after as many appends."""
     spec = BY_DAY if partitioned else UNPARTITIONED_PARTITION_SPEC
     properties = {
         "write.target-file-size-bytes": str(target),
@@ -99,33 +99,41 @@ def table(
     opened.create_table(
         ("bench", name), SCHEMA, partition_spec=spec, properties=properties
     ).add_files(paths)
-    lake, run = CatalogTableAccess(opened, ("bench", name)), Run(job_id=0, attempt=uuid4().hex)
+    table_access, run = (
+        CatalogTableAccess(opened, ("bench", name)),
+        ActionContext(job_id=0, attempt=uuid4().hex),
+    )
 
     def build(draft: Draft, head: Content) -> tuple[Sequence[ManifestFile], Mapping[str, str]]:
         share = max(1, ceil(len(head.data) / manifests))
         pieces = [head.data[at : at + share] for at in range(0, len(head.data), share)]
-        made = [
+        written = [
             draft.manifest(
-                piece[0].data_file.spec_id, ManifestContent.DATA, [kept(entry) for entry in piece]
+                piece[0].data_file.spec_id,
+                ManifestContent.DATA,
+                [existing_entry(entry) for entry in piece],
             )
             for piece in pieces
         ]
-        return made, {}
+        return written, {}
 
-    commit(lake, run, ManifestReader(lake.load().io), build)
+    commit(table_access, run, ManifestReader(table_access.load().io), build)
 
 
 def snapshots(opened: Catalog, name: str, path: str, count: int) -> None:
-    """That many commits, each with a manifest of its own, as an append makes them."""
+    """Add `count` commits, each with its own manifest, like appends."""
     opened.create_table(("bench", name), SCHEMA).add_files([path])
-    lake, run = CatalogTableAccess(opened, ("bench", name)), Run(job_id=0, attempt=uuid4().hex)
-    reader = ManifestReader(lake.load().io)
+    table_access, run = (
+        CatalogTableAccess(opened, ("bench", name)),
+        ActionContext(job_id=0, attempt=uuid4().hex),
+    )
+    reader = ManifestReader(table_access.load().io)
 
     def build(draft: Draft, head: Content) -> tuple[Sequence[ManifestFile], Mapping[str, str]]:
         [file, *_] = [entry.data_file for entry in head.data]
         number = draft.table.metadata.next_sequence_number()
-        made = draft.manifest(file.spec_id, ManifestContent.DATA, [draft.added(file, number)])
-        return [made, *head.manifests], {}
+        manifest = draft.manifest(file.spec_id, ManifestContent.DATA, [draft.added(file, number)])
+        return [manifest, *head.manifests], {}
 
     for _ in range(count):
-        commit(lake, run, reader, build)
+        commit(table_access, run, reader, build)
