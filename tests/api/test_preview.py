@@ -17,7 +17,7 @@ from penstock.reconcile.recipes import validation
 from penstock.reconcile.recipes.preview import preview
 from penstock.storage.object_store import open_store
 from tests.api.test_runs import RULES, fill, me, sides, stand, two, upload  # noqa: F401 - fixtures
-from tests.graphs.stand import Stand, postgres
+from tests.graphs.stand import Stand, postgres, postgres_secrets
 from tests.reconcile.stand import recipe
 
 if TYPE_CHECKING:
@@ -66,7 +66,11 @@ async def test_a_preview_of_sources_takes_filters_and_parameters(
 ) -> None:
     await fill(warehouse, 100)
     await stand.graphs.sources.add(
-        name="db", kind="postgres", owner="me", config=postgres(warehouse), secrets={}
+        name="db",
+        kind="postgres",
+        owner="me",
+        config=postgres(warehouse),
+        secrets=postgres_secrets(warehouse),
     )
     document = {
         "name": "scoped",

@@ -267,7 +267,11 @@ async def test_postgres_is_staged_in_chunks_of_one_moment_and_cleaned_up(
 ) -> None:
     await fill(warehouse, 20_000)
     await stand.graphs.sources.add(
-        name="db", kind="postgres", owner="me", config=postgres(warehouse), secrets={}
+        name="db",
+        kind="postgres",
+        owner="me",
+        config=postgres(warehouse),
+        secrets=postgres_secrets(warehouse),
     )
     handlers = default_handlers(stand.settings)
     small = StagePlanner(
@@ -298,7 +302,11 @@ async def test_a_table_that_changes_while_it_is_staged_is_seen_at_one_moment(
 ) -> None:
     await fill(warehouse, 20_000)
     await stand.graphs.sources.add(
-        name="db", kind="postgres", owner="me", config=postgres(warehouse), secrets={}
+        name="db",
+        kind="postgres",
+        owner="me",
+        config=postgres(warehouse),
+        secrets=postgres_secrets(warehouse),
     )
     handlers = default_handlers(stand.settings)
     small = Limits(chunk_bytes=200_000, max_chunks=4)
@@ -353,7 +361,11 @@ async def test_filters_and_parameters_scope_a_source(
 ) -> None:
     await fill(warehouse, 1000)
     await stand.graphs.sources.add(
-        name="db", kind="postgres", owner="me", config=postgres(warehouse), secrets={}
+        name="db",
+        kind="postgres",
+        owner="me",
+        config=postgres(warehouse),
+        secrets=postgres_secrets(warehouse),
     )
     filters = [
         {"column": "id", "op": "lte", "value": {"parameter": "last"}},

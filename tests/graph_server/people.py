@@ -27,6 +27,7 @@ from penstock.graph_server.served_graph import Graph
 from penstock.graph_server.settings import InstanceSettings
 from penstock.graph_server.write_lock import WriteLock
 from penstock.graphdb.contract import EdgeTable, GraphSchema, NodeTable, Property
+from penstock.http.body_memory import BodyMemory
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -139,6 +140,7 @@ async def people(
     )
     app = FastAPI()
     app.state.token = SecretStr(TOKEN)
+    app.state.body_memory = BodyMemory()
     errors.install(app)
     app.include_router(algorithms.router(executions, backend="ladybug", patience=patience))
     headers = {

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 import redis
 
+from penstock.accounts.shares import EVERYBODY
 from penstock.launchers import supervisor
 from penstock.launchers.subprocess import COMMAND
 from tests.graphs.fleet import Fleet, sailing, sink
@@ -59,6 +60,13 @@ async def shop_fleet(
             name="shop",
             type="duckdb",
             config=shop(folder),
+        )
+        # A graph is for those who may use the source that it comes from.
+        await fleet.ask(
+            "PUT",
+            f"/api/data-sources/{source['id']}/shares/{EVERYBODY}",
+            who="olga",
+            role="use",
         )
 
         async def create(edges: dict[str, Any] = KNOWS, **body: Any) -> Any:

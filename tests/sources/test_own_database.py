@@ -38,11 +38,15 @@ async def reader(database: str) -> AsyncIterator[str]:
 async def test_a_role_that_reads_jobs_and_mappings_reads_no_digest_and_no_sealed_secret(
     database: str, reader: str
 ) -> None:
-    async with connected(database.replace("user=penstock", f"user={reader}")) as connection:
+    password = postgres_secrets(database)["password"]
+    connection = await asyncpg.connect(database, user=reader, password=password)
+    try:
         assert await connection.fetchval("SELECT count(*) FROM penstock.data_source") == 0
         for table in SECRETS:
             with pytest.raises(asyncpg.InsufficientPrivilegeError):
                 await connection.fetch(f"SELECT * FROM penstock_secret.{table}")
+    finally:
+        await connection.close()
     async with connected(database) as owner:
         columns = await owner.fetch(
             "SELECT table_schema, table_name, column_name FROM information_schema.columns"
