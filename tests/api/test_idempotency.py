@@ -9,6 +9,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from penstock.accounts.retention import AnswerRetention
+from penstock.api import idempotency
 from penstock.kit.db import Db
 from penstock.kit.loop import LoopMetrics
 from tests.api.answers import error
@@ -237,3 +238,23 @@ async def test_a_body_without_a_length_is_not_held_in_memory(operator: httpx2.As
         "VALIDATION_FAILED",
     )
     assert (await operator.post("/api/jobs", content=pieces(), headers=json)).status_code == 201
+
+
+async def test_an_answer_is_written_down_up_to_its_limit_and_not_past_it(
+    operator: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An account could fill the database with long answers under ever new keys."""
+
+    async def enqueue(key: str) -> httpx2.Response:
+        return await operator.post(
+            "/api/jobs", json={"kind": "work"}, headers={"Idempotency-Key": key}
+        )
+
+    length = len((await enqueue("a")).content)
+    monkeypatch.setattr(idempotency, "MAX_ANSWER", length)
+    assert (await enqueue("b")).status_code == 201
+    assert (await enqueue("b")).headers["idempotency-replayed"] == "true"
+    monkeypatch.setattr(idempotency, "MAX_ANSWER", length - 1)
+    assert (await enqueue("c")).status_code == 201
+    assert "too long" in error(await enqueue("c"), 409, "CONFLICT")["message"]
+    assert await count(operator) == 3

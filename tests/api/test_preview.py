@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -12,9 +14,12 @@ from structlog.testing import capture_logs
 
 from penstock.kit.errors import InvalidInput
 from penstock.reconcile.evidence.reader import EvidenceReader
+from penstock.reconcile.match_sql.queries import checked
 from penstock.reconcile.matching.decided import Decided
-from penstock.reconcile.recipes import validation
+from penstock.reconcile.recipes import preview_limits, validation
 from penstock.reconcile.recipes.preview import preview
+from penstock.reconcile.runs import service as reconcile_desk
+from penstock.reconcile.uploads.service import Upload, Uploads
 from penstock.storage.object_store import open_store
 from tests.api.test_runs import RULES, fill, me, sides, stand, two, upload  # noqa: F401 - fixtures
 from tests.graphs.stand import Stand, postgres, postgres_secrets
@@ -24,6 +29,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import httpx2
+    from sqlglot import exp
+
+    from penstock.reconcile.recipes.model import Side
 
 
 async def tried(me: httpx2.AsyncClient, **body: Any) -> dict[str, Any]:  # noqa: F811
@@ -197,3 +205,81 @@ async def test_the_first_rows_of_evidence_are_decoded_without_the_rest(
     assert read < len(data) / 2
     _, everything = await EvidenceReader(store, manifest).download("matched", "csv")
     assert b"".join([piece async for piece in everything]).count(b"\n") == 400_001
+
+
+async def test_a_preview_shows_as_many_rows_as_one_answer_takes(
+    me: httpx2.AsyncClient,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two hundred rows of ten thousand columns are millions of values in the control plane's
+    loop.
+    """
+    data = b"id,ref,amount\n" + b"".join(b"%d,x%d,1\n" % (i, i) for i in range(40))
+    sources: dict[str, Any] = {
+        side: {"upload": await upload(me, f"{side}.csv", data), "primary_key": "id"}
+        for side in ("left", "right")
+    }
+    sources["right"]["filters"] = [{"column": "ref", "op": "eq", "value": "x0"}]
+    body = {"recipe": {"name": "x", "sources": sources, "rules": RULES}}
+    whole = (await tried(me, **body))["unmatched_left"]
+    assert len(whole) == 39
+    monkeypatch.setattr(preview_limits, "MAX_CELLS", 39 * len(whole[0]))
+    assert len((await tried(me, **body))["unmatched_left"]) == 39
+    monkeypatch.setattr(preview_limits, "MAX_CELLS", 39 * len(whole[0]) - 1)
+    assert len((await tried(me, **body))["unmatched_left"]) == 19
+
+
+async def test_a_preview_and_a_suggestion_hold_rows_only_while_they_have_a_turn(
+    stand: Stand,  # noqa: F811
+    me: httpx2.AsyncClient,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Rows of an upload are as large in memory as those of a source, whoever waits for a turn has
+    none."""
+    sampled: list[str] = []
+    sample = Uploads.sample
+
+    async def noted(self: Uploads, read: Upload, side: Side, rows: int) -> pa.Table:
+        sampled.append(read.name)
+        return await sample(self, read, side, rows)
+
+    monkeypatch.setattr(Uploads, "sample", noted)
+    sources = await two(me)
+    turns = stand.graphs.sources.turns
+    monkeypatch.setattr(turns, "_patience", 0.01)
+    async with AsyncExitStack() as stack:
+        for _ in range(4):
+            await stack.enter_async_context(turns.taken("operator"))
+        recipe = {"name": "x", "sources": sources, "rules": RULES}
+        tried_now = await me.post("/api/recipes/preview", json={"recipe": recipe})
+        suggested = await me.post("/api/recipes/suggest", json=sources)
+        assert (tried_now.status_code, suggested.status_code, sampled) == (429, 429, [])
+    assert (await me.post("/api/recipes/suggest", json=sources)).status_code == 200
+    assert len(sampled) == 2
+
+
+async def test_the_sql_of_a_recipe_is_read_away_from_the_event_loop(
+    me: httpx2.AsyncClient,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Ten thousand words take half a second, in which nobody else is answered."""
+    on_loop: list[bool] = []
+
+    def noted(sql: str) -> exp.Query:
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            on_loop.append(False)
+        else:
+            on_loop.append(True)
+        return checked(sql)
+
+    monkeypatch.setattr(reconcile_desk, "checked", noted)
+    sql = (
+        "SELECT l.id AS left_id, r.id AS right_id FROM left_src l JOIN right_src r ON l.ref = r.ref"
+    )
+    recipe = {"name": "x", "sources": await two(me), "match_sql": sql}
+    await tried(me, recipe=recipe)
+    assert (await me.post("/api/recipes/validate", json={"recipe": recipe})).status_code == 200
+    assert (await me.post("/api/runs", json={"recipe": recipe})).status_code == 202
+    assert on_loop == [False, False, False]

@@ -20,6 +20,7 @@ from xlsxwriter import Workbook
 
 from penstock.jobs.control_plane import client_factory
 from penstock.reconcile.control_plane import ReconcileControlPlane
+from penstock.reconcile.recipes import preview_limits
 from penstock.reconcile.runs.callbacks import RunCaller
 from penstock.reconcile.staging.handlers import StagePlanner
 from penstock.sources.contract import Limits
@@ -445,6 +446,25 @@ async def test_a_look_at_rows_that_are_too_wide_for_the_control_plane_is_refused
     assert (
         await me.get("/api/sources/wide/preview", params=look | {"limit": 10})
     ).status_code == 200
+
+
+async def test_a_look_shows_as_many_cells_as_one_answer_takes_and_not_one_more(
+    stand: Stand, me: httpx2.AsyncClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thousand rows of a thousand columns are small, and a million values in the loop."""
+    with duckdb.connect(str(tmp_path / "square.duckdb")) as db:
+        db.execute("CREATE TABLE square AS SELECT range AS a, range AS b FROM range(100)")
+    config = {"database": str(tmp_path / "square.duckdb")}
+    await stand.graphs.sources.add(
+        name="square", kind="duckdb", owner="me", config=config, secrets={}
+    )
+    monkeypatch.setattr(preview_limits, "MAX_CELLS", 20)
+    look = {"table": "square"}
+    assert (
+        await me.get("/api/sources/square/preview", params=look | {"limit": 10})
+    ).status_code == 200
+    refused = await me.get("/api/sources/square/preview", params=look | {"limit": 11})
+    assert (refused.status_code, refused.json()["error"]["details"]["max_cells"]) == (422, 20)
 
 
 async def test_events_are_heard_and_not_looked_for(

@@ -41,6 +41,7 @@ class Private:
     change it."""
     mapping: int
     recipe: str
+    folder: Path
 
     def path(self, what: str) -> str:
         paths = {
@@ -90,6 +91,7 @@ async def private(database: str, edge: Edge, tmp_path: Path) -> AsyncIterator[Pr
             remote=remote.data_source_id,
             mapping=mapping["id"],
             recipe=recipe["recipe_id"],
+            folder=tmp_path,
         )
 
 
@@ -369,6 +371,46 @@ async def test_a_queued_run_gets_no_credentials_and_its_evidence_closes_after_th
         assert (await private.desk.ada.get(f"/api/runs/{run}/{evidence}")).status_code == 409
     data_of(await private.desk.ben.post(f"/api/runs/{run}/cancel"))
     error(await private.desk.ben.post(f"/api/runs/{run}/retry"), 403, "PERMISSION_DENIED")
+
+
+async def test_no_payload_opens_a_source_that_whoever_asked_for_the_job_may_not_use(
+    private: Private,
+) -> None:
+    """Only a clean-up, known by its kind, has another job's payload in its own; a run opens what it
+    reads from."""
+    own = shop(private.folder, customers=2)
+    await private.desk.graphs.sources.add(
+        name="bens", kind="duckdb", owner="ben", config=own, secrets={}
+    )
+    side = SIDE | {"source": "bens"}
+    recipe = RECIPE | {"sources": {"left": side, "right": side}}
+    run = data_of(await private.desk.ben.post("/api/runs", json={"recipe": recipe}), 202)["run_id"]
+    source = {"data_source_id": private.source}
+    payloads: list[dict[str, Any]] = [
+        source,
+        {"payload": source},
+        source | {"payload": {}},
+        {"run_id": run} | source,
+        {"run_id": run, "side": "neither"} | source,
+    ]
+    async with _worker(private.desk) as worker:
+        for number, payload in enumerate(payloads):
+            spec = {
+                "kind": "export",
+                "queue": f"q{number}",
+                "payload": payload,
+                "created_by": "ben",
+            }
+            data_of(await worker.post("/enqueue", json={"jobs": [spec]}))
+            job = await _claim(worker, f"q{number}", name=f"w{number}")
+            body = {"attempt_id": job["attempt_id"]}
+            answer = await worker.post(f"/{job['job_id']}/source", json=body)
+            assert answer.status_code in (403, 404), (payload, answer.text)
+        staged = await _claim(worker, "stage")
+        opened = await worker.post(
+            f"/{staged['job_id']}/source", json={"attempt_id": staged["attempt_id"]}
+        )
+        assert data_of(opened)["config"] == own
 
 
 async def test_a_scheduled_run_is_not_started_after_its_owner_lost_the_right(

@@ -31,9 +31,13 @@ RULES = [{"name": "r", "conditions": [{"left": "ref", "op": "eq", "right": "ref"
 
 @pytest.fixture
 async def desk(database: str, edge: Edge, tmp_path: Path) -> AsyncIterator[Desk]:
-    async with sitting(
-        database, edge, tmp_path / "home", upload_quota_files=3, upload_max_mb=1
-    ) as desk:
+    limits = {
+        "upload_quota_files": 3,
+        "upload_max_mb": 1,
+        "uploads_at_once": 3,
+        "uploads_at_once_per_user": 2,
+    }
+    async with sitting(database, edge, tmp_path / "home", **limits) as desk:
         yield desk
 
 
@@ -194,3 +198,33 @@ async def test_an_upload_is_deleted_so_many_days_after_its_last_use(
     await desk.sql("UPDATE penstock.run SET status = 'failed' WHERE run_id = $1", read_by)
     assert (await loop.run_once()).total == 1
     assert files(tmp_path) == []
+
+
+async def test_a_user_sends_as_many_files_at_once_as_allowed_and_not_one_more(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files that are on their way are in no quota, and lie on temporary disk."""
+    assert desk.parts.reconciliation is not None
+    turns = desk.parts.reconciliation.desk.uploads.turns
+    monkeypatch.setattr(turns, "_patience", 0.01)
+    async with turns.taken("ann"):
+        data_of(await upload(desk.ann), 201)
+        async with turns.taken("ann"):
+            error = refused(await upload(desk.ann), 429)
+            assert error["message"] == "ann has 2 uploads under way, which is the most."
+            data_of(await upload(desk.ben), 201)
+    data_of(await upload(desk.ann), 201)
+
+
+async def test_a_process_takes_as_many_files_at_once_as_allowed_and_not_one_more(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert desk.parts.reconciliation is not None
+    turns = desk.parts.reconciliation.desk.uploads.turns
+    monkeypatch.setattr(turns, "_patience", 0.01)
+    async with turns.taken("cleo"), turns.taken("ben"):
+        data_of(await upload(desk.ann), 201)
+        async with turns.taken("ben"):
+            assert (
+                refused(await upload(desk.ann), 429)["message"] == "Too many uploads are under way."
+            )

@@ -269,6 +269,55 @@ async def test_a_stored_file_has_row_groups_of_a_bounded_size_and_nothing_else_o
     assert max(groups) <= MB
 
 
+async def test_a_row_may_be_as_large_as_a_row_group_and_no_larger(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever reads a row has its whole group in memory, and 300 MB of one sign pack into 10 KB."""
+    monkeypatch.setattr(row_groups, "GROUP_BYTES", MB)
+    offset = 4
+    largest = pa.table({"text": ["x" * (MB - offset)]})
+    assert (await read_here(tmp_path, "x.parquet", parquet(largest))).equals(largest)
+    one_past = pa.table({"text": ["x" * (MB - offset + 1)]})
+    with pytest.raises(PayloadTooLarge, match=r"A row of the file has more than 1,048,576 bytes"):
+        await read_here(tmp_path, "x.parquet", parquet(one_past))
+
+
+SHARED = pa.DictionaryArray.from_arrays(
+    pa.array([0, 0, None, 1], pa.int32()), pa.array(["ab", "c"])
+)
+OFFSETS = pa.array([0, 1, 2, 3, 4], pa.int32())
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        SHARED,
+        pa.ListArray.from_arrays(OFFSETS, SHARED),
+        pa.StructArray.from_arrays([SHARED], ["inner"]),
+        pa.MapArray.from_arrays(OFFSETS, pa.array(["k"] * 4), SHARED),
+        pa.array(["ab", "ab", None, "c"], pa.string_view()),
+    ],
+    ids=lambda column: str(column.type),
+)
+async def test_a_stored_file_has_no_value_that_rows_share(tmp_path: Path, column: pa.Array) -> None:
+    table = await read_here(tmp_path, "x.parquet", parquet(pa.table({"a": column})))
+    assert "dictionary" not in str(table.schema)
+    assert "view" not in str(table.schema)
+    assert table["a"].to_pylist() == column.to_pylist()
+
+
+async def test_a_small_file_of_one_long_value_that_all_rows_share_is_refused(
+    tmp_path: Path,
+) -> None:
+    """5 KB that would be 16 GB in whatever shows its rows."""
+    indices = pa.array([0] * 2000, pa.int32())
+    shared = pa.DictionaryArray.from_arrays(indices, pa.array(["x" * 8_000_000]))
+    data = parquet(pa.table({"id": pa.array(range(2000)), "text": shared}), compression="zstd")
+    assert len(data) < 10_000
+    with pytest.raises(PayloadTooLarge, match="memory to read"):
+        await convert(tmp_path, "x.parquet", data)
+
+
 def encodings() -> Iterator[str]:
     for name in sorted(set(aliases.aliases.values())):
         with suppress(InvalidInput):

@@ -4,9 +4,11 @@ from datetime import date, timedelta
 from decimal import Decimal
 
 import pyarrow as pa
+import pytest
 
+from penstock.kit.errors import InvalidInput
 from penstock.reconcile.matching.column import columns
-from penstock.reconcile.recipes import validation
+from penstock.reconcile.recipes import suggestion, validation
 from penstock.reconcile.recipes.draft import whole
 from penstock.reconcile.recipes.suggestion import suggest
 from tests.reconcile.stand import recipe
@@ -111,3 +113,41 @@ def test_values_that_are_no_amounts_do_not_stop_a_suggestion() -> None:
     pairs = [({"invoice_no": "x", "amount": "n/a"}, {"invoice_no": "x", "amount": "1.5"})]
     text = pa.table({"invoice_no": ["x", "y"], "amount": ["1.5", "2.5"]})
     assert len(suggest(text, text, pairs).rules[0]["conditions"]) == 1
+
+
+def test_rules_are_found_among_as_many_columns_as_allowed_and_not_one_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Every column is held against every other: of thousands that takes hours of a thread that
+    nothing stops."""
+    monkeypatch.setattr(suggestion, "MAX_COLUMNS", 3)
+    table = pa.table({name: ["1", "2"] for name in "abc"})
+    assert suggest(table, table).rules
+    wider = table.append_column("d", pa.array(["1", "2"]))
+    for sides in ((wider, table), (table, wider)):
+        with pytest.raises(InvalidInput, match="4 columns; rules are found among at most 3"):
+            suggest(*sides)
+
+
+def test_finding_rules_ends_at_its_deadline() -> None:
+    table = pa.table({f"c{number}": ["1", "2"] for number in range(20)})
+    asked = 0
+
+    def ticks() -> float:
+        nonlocal asked
+        asked += 1
+        return float(asked)
+
+    with pytest.raises(InvalidInput, match="more than 50 s"):
+        suggest(table, table, seconds=50, ticks=ticks)
+    assert asked == 51
+    row = dict.fromkeys(table.column_names, "1")
+    with pytest.raises(InvalidInput, match="more than 50 s"):
+        suggest(table, table, [(row, row)], seconds=50, ticks=ticks)
+
+
+def test_no_more_rows_than_become_few_values_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(suggestion, "MAX_CELLS", 4)
+    left = pa.table({"a": ["1", "2", "x"], "b": ["x", "x", "x"]})
+    right = pa.table({"a": ["1", "2", "y"], "b": ["y", "y", "y"]})
+    assert suggest(left, right).why[0] == "a and a share 100% of their values."

@@ -113,7 +113,8 @@ class Idempotency:
             )
         if row["status"] is None:
             raise Conflict(
-                "This request was completed, and its response held a secret that is shown once.",
+                "This request was completed; its response held a secret that is shown once, or was"
+                " too long to be stored.",
                 hint="Use a new Idempotency-Key.",
             )
         return Answer(status=row["status"], headers=orjson.loads(row["headers"]), body=row["body"])

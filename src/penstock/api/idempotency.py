@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 HEADER = "idempotency-key"
 OTHER_PROTOCOLS = ("/api/internal/", "/api/iceberg/")
 """Writes here are safe to repeat by other means: a fence, or the Iceberg commit requirements."""
+MAX_ANSWER = 1024 * 1024
+"""Answers are stored in the database for a day; longer ones belong to queries, which may be sent
+again."""
 WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _STORED_HEADERS = ("content-type", "etag", "location")
 _NOT_STORED = frozenset({401, 403, 408, 413, 425, 429})
@@ -109,7 +112,7 @@ def _is_final(answer: Response) -> bool:
 
 
 def _to_store(answer: Response) -> Answer | None:
-    if answer.headers.get("cache-control") == "no-store":
+    if answer.headers.get("cache-control") == "no-store" or len(answer.body) > MAX_ANSWER:
         return None
     headers = {name: answer.headers[name] for name in _STORED_HEADERS if name in answer.headers}
     return Answer(status=answer.status_code, headers=headers, body=bytes(answer.body))

@@ -1,5 +1,5 @@
-"""Turns at something that costs memory: so many at once in this process, and so many of them for
-one user."""
+"""Turns at something that costs memory or disk: so many at once in this process, and so many of
+them for one user."""
 
 from __future__ import annotations
 
@@ -26,10 +26,18 @@ class Turns:
     """A turn is waited for with limited patience. Who waits for one of their own takes none of the
     others'."""
 
-    def __init__(self, *, total: int, per_user: int, patience: float = PATIENCE) -> None:
+    def __init__(
+        self,
+        *,
+        total: int,
+        per_user: int,
+        patience: float = PATIENCE,
+        subject: str = "questions to data sources",
+    ) -> None:
         self._room = asyncio.Semaphore(total)
         self._per_user = per_user
         self._patience = patience
+        self._subject = subject
         self._users: dict[str, _User] = {}
 
     @asynccontextmanager
@@ -37,13 +45,10 @@ class Turns:
         user = self._users.setdefault(username, _User(room=asyncio.Semaphore(self._per_user)))
         user.present += 1
         try:
-            own = (
-                f"{username} has {self._per_user} questions to data sources under way, which is"
-                f" the most."
-            )
+            own = f"{username} has {self._per_user} {self._subject} under way, which is the most."
             await self._wait(user.room, own)
             try:
-                await self._wait(self._room, "Too many questions to data sources are under way.")
+                await self._wait(self._room, f"Too many {self._subject} are under way.")
                 try:
                     yield
                 finally:

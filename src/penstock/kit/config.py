@@ -358,6 +358,14 @@ class Settings(BaseSettings):
     upload_parallel: Annotated[int, Field(ge=1, le=64)] = Field(
         2, description="Uploaded files that one control plane process reads at once; others wait."
     )
+    uploads_at_once: Annotated[int, Field(ge=1, le=1000)] = Field(
+        32,
+        description="Files that one control-plane process receives or reads at once: with"
+        " upload_max_mb that bounds its temporary disk. More wait, then get 429.",
+    )
+    uploads_at_once_per_user: Annotated[int, Field(ge=1, le=1000)] = Field(
+        4, description="How many of them may be one user's; more wait, then get 429."
+    )
     upload_quota_mb: Annotated[int, Field(ge=1, le=100_000_000)] = Field(
         10_240,
         description="What the uploads of one user may take together, as stored, in megabytes.",

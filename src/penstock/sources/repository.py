@@ -256,11 +256,22 @@ class DataSources:
         It runs in this process, including an embedded engine: `turns` limit the concurrency,
         ceilings the resources, and `ASK_SECONDS` the time.
         """
+        async with self.turns.taken(by):
+            return await self.ask_in_turn(data_source_id, question, role=role)
+
+    async def ask_in_turn(
+        self,
+        data_source_id: int,
+        question: Callable[[Source], Awaitable[T]],
+        *,
+        role: str | None = None,
+    ) -> T:
+        """For whoever has taken one of `turns` already, and gives it back when the answer is no
+        longer in memory."""
         opening = await self.opening(data_source_id)
         if role is not None and opening.type == "trino":
             opening = replace(opening, config={**opening.config, "starburst_role": role})
-        async with self.turns.taken(by):
-            return await _ask(opening, question)
+        return await _ask(opening, question)
 
     async def test(self, data_source_id: int, *, by: str = ITSELF) -> tuple[DataSource, float]:
         """Connect, store the result, and return it with the duration in seconds."""

@@ -18,10 +18,13 @@ from penstock.api.permissions import Inside
 from penstock.api.request_bodies import PayloadRoute
 from penstock.api.services import Graphs, HasGraphs, Services, ServicesDep
 from penstock.api.statement_log import HasStatementLog, StatementLog
+from penstock.graphs.snapshots.payloads import CANCEL_QUERY, FORGET_TABLE
 from penstock.jobs.http_bodies import Body
 from penstock.jobs.limits import MAX_JOB_ID
 from penstock.jobs.model import Fence, JobView, Json
-from penstock.kit.errors import NotFound, StaleAttempt
+from penstock.kit.errors import NotFound, PermissionDenied, StaleAttempt
+
+CLEANUPS = frozenset({CANCEL_QUERY, FORGET_TABLE})
 
 router = APIRouter(
     prefix="/api/internal/jobs",
@@ -70,12 +73,12 @@ async def source(
     """Returns type, configuration and credentials while the attempt holds the job, else 409
     STALE_ATTEMPT."""
     view = await parts.store.job(job_id)
-    payload = view.payload if body.side is None else _side(view.payload, body.side)
+    payload = _read(view) if body.side is None else _side(view.payload, body.side)
     async with parts.store.fenced_transaction(Fence(job_id=job_id, attempt_id=body.attempt_id)):
         data_source_id = _data_source(payload)
     if data_source_id is None:
         raise NotFound(f"Job {job_id} has no data source.")
-    await _check_right(view, data_source_id, body.side, parts, graphs)
+    await _check_right(view, data_source_id, parts, graphs)
     opening = await graphs.sources.opening(data_source_id)
     _note(statements, view, payload, data_source_id)
     answer = Reply(
@@ -102,20 +105,23 @@ def _note(statements: StatementLog, view: JobView, payload: Json, data_source_id
         statements.note_document("job", view.created_by, payload, **facts)
 
 
-async def _check_right(
-    view: JobView, data_source_id: int, side: str | None, parts: Services, graphs: Graphs
-) -> None:
+async def _check_right(view: JobView, data_source_id: int, parts: Services, graphs: Graphs) -> None:
     """As whom the job reads: the owner of its snapshot or run, else whoever made it.
 
-    A clean-up ends what was begun under a right that was there, and has to be able to.
+    A clean-up ends what was begun under a right that was there, and has to be able to. What is one
+    is said by its kind: a payload may have anything in it.
     """
     payload = view.payload if isinstance(view.payload, dict) else {}
-    if "payload" in payload:
+    if view.kind in CLEANUPS:
         return
     if "run_id" in payload and parts.reconciliation is not None:
         desk = parts.reconciliation.desk
         run = await desk.runs.get(payload["run_id"])
-        await desk.check_reads(run, run.owner_username, side=side or payload.get("side"))
+        if data_source_id not in {side.get("data_source_id") for side in run.inputs.values()}:
+            raise PermissionDenied(
+                f"Run {run.run_id} does not read from data source {data_source_id}."
+            )
+        await desk.check_reads(run, run.owner_username, data_source_id=data_source_id)
     elif "snapshot_id" in payload:
         await graphs.rights.check_export(payload["snapshot_id"], data_source_id)
     else:
@@ -127,11 +133,13 @@ def _side(payload: Json, side: str) -> Json:
     return inputs.get(side) if isinstance(inputs, dict) else None
 
 
-def _data_source(payload: Json) -> int | None:
+def _read(view: JobView) -> Json:
     """A cleanup job's payload contains the payload of the job that it cleans up."""
-    if not isinstance(payload, dict):
-        return None
-    data_source_id = payload.get("data_source_id")
-    return (
-        data_source_id if isinstance(data_source_id, int) else _data_source(payload.get("payload"))
-    )
+    if view.kind in CLEANUPS and isinstance(view.payload, dict):
+        return view.payload.get("payload")
+    return view.payload
+
+
+def _data_source(payload: Json) -> int | None:
+    data_source_id = payload.get("data_source_id") if isinstance(payload, dict) else None
+    return data_source_id if isinstance(data_source_id, int) else None

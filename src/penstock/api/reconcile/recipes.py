@@ -15,7 +15,7 @@ from penstock.api.envelope import Data, Listing
 from penstock.api.errors import PUBLIC, declare
 from penstock.api.pagination import Page
 from penstock.api.permissions import Grant, Permit
-from penstock.api.reconcile.record_sources import plain
+from penstock.api.reconcile.record_sources import plain_rows
 from penstock.api.reconcile.stored_documents import Document
 from penstock.api.request_bodies import StrictRoute
 from penstock.api.services import HasReconciliation, Reconciliation, ServicesDep
@@ -26,13 +26,11 @@ from penstock.jobs.scheduler import Schedule as ClockSchedule
 from penstock.kit.errors import Conflict, InvalidInput, NotFound, PayloadTooLarge, RateLimited
 from penstock.reconcile.errors import RecipeInvalid
 from penstock.reconcile.matching.decided import Decided
-from penstock.reconcile.matching.exact_values import rows as exact_rows
 from penstock.reconcile.matching.explain import explain, words_of
 from penstock.reconcile.recipes import validation
 from penstock.reconcile.recipes.model import SIDES, Side, SideName
 from penstock.reconcile.recipes.model import Recipe as RecipeModel
 from penstock.reconcile.recipes.repository import Kept
-from penstock.reconcile.recipes.suggestion import suggest
 from penstock.reconcile.runs.payloads import START
 from penstock.reconcile.runs.service import Asker
 from penstock.reconcile.staging.query import bound
@@ -205,14 +203,8 @@ async def suggest_rules(body: SuggestBody, it: HasReconciliation, grant: Permit)
     caller = asker(
         grant, body.recipe_id, changed=[name for name in SIDES if getattr(body, name) is not None]
     )
-    left, right = [
-        await it.desk.sample(side, name, caller, SAMPLE_ROWS)
-        for name, side in zip(SIDES, sides, strict=True)
-    ]
-    pairs = await it.desk.confirmed(sides, decided.match, caller) if decided.match else []
-    async with it.desk.sources.turns.taken(grant.username):
-        suggestion = await asyncio.to_thread(suggest, left, right, pairs)
-    return Data(data=Suggested(rules=suggestion.rules, why=suggestion.why, pairs=len(pairs)))
+    suggestion, pairs = await it.desk.suggest(sides, caller, rows=SAMPLE_ROWS, decided=decided)
+    return Data(data=Suggested(rules=suggestion.rules, why=suggestion.why, pairs=pairs))
 
 
 @router.post("/preview", summary="Try a recipe on real rows", responses=ASKS)
@@ -239,8 +231,7 @@ async def preview(
         decided=await _decided(body.recipe_id, it),
     )
     tables = {
-        name: [{column: plain(value) for column, value in row.items()} for row in exact_rows(table)]
-        for name, table in result.tables.items()
+        name: await asyncio.to_thread(plain_rows, table) for name, table in result.tables.items()
     }
     warnings = [Fault.model_validate(asdict(fault)) for fault in result.warnings]
     return Data(
@@ -398,7 +389,8 @@ async def _explained(recipe: RecipeModel, it: Reconciliation, caller: Asker) -> 
     ]
     validation.check(recipe, left, right)
     words = await asyncio.to_thread(words_of, recipe.engine)
-    return [Step.model_validate(step) for step in explain(recipe, words, left, right)]
+    steps = await asyncio.to_thread(lambda: list(explain(recipe, words, left, right)))
+    return [Step.model_validate(step) for step in steps]
 
 
 def _shown(saved: Kept) -> Recipe:

@@ -1,7 +1,9 @@
 """Routes of record sources: data sources by alias, with previews of their rows."""
 
+import asyncio
 from typing import Annotated, Any, Literal
 
+import pyarrow as pa
 from fastapi import APIRouter, Path, Query, Request
 from pydantic import BaseModel, Field, ValidationError
 
@@ -25,6 +27,7 @@ from penstock.kit.errors import (
 from penstock.reconcile.matching.exact_values import rows as exact_rows
 from penstock.reconcile.recipes import document_errors
 from penstock.reconcile.recipes.model import MAX_FILTERS, Side
+from penstock.reconcile.recipes.preview_limits import check_shown
 from penstock.reconcile.runs.service import NATIVE
 from penstock.reconcile.staging.reading import first_rows
 from penstock.sources.endpoints import leans_on_server
@@ -158,9 +161,13 @@ async def _rows(alias: str, body: ScopedBody, it: Reconciliation, grant: Grant) 
         lambda opened: first_rows(opened, side, body.limit),
         by=grant.username,
     )
+    check_shown(table)
     columns = [{"name": field.name, "type": str(field.type)} for field in table.schema]
-    rows = [{name: plain(value) for name, value in row.items()} for row in exact_rows(table)]
-    return Rows(columns=columns, rows=rows)
+    return Rows(columns=columns, rows=await asyncio.to_thread(plain_rows, table))
+
+
+def plain_rows(table: pa.Table) -> list[dict[str, Any]]:
+    return [{name: plain(value) for name, value in row.items()} for row in exact_rows(table)]
 
 
 def plain(value: object) -> object:

@@ -89,19 +89,24 @@ async def add(
     """The body is the file itself. A CSV's delimiter is detected; its columns are text."""
     uploads = it.desk.uploads
     await uploads.check_quota(grant.username)
-    with scratch_folder("upload") as folder:
-        path = folder / "body"
-        size = 0
-        with path.open("wb") as file:
-            async for piece in request.stream():
-                size += len(piece)
-                if size > uploads.quota.max_bytes:
-                    raise _too_large(uploads.quota.max_bytes)
-                await asyncio.to_thread(file.write, piece)
-        upload = await uploads.add(
-            path, name=name, owner=grant.username, encoding=encoding, delimiter=delimiter
-        )
+    async with uploads.turns.taken(grant.username):
+        with scratch_folder("upload") as folder:
+            path = folder / "body"
+            await _receive(request, path, uploads.quota.max_bytes)
+            upload = await uploads.add(
+                path, name=name, owner=grant.username, encoding=encoding, delimiter=delimiter
+            )
     return Data(data=_shown(upload))
+
+
+async def _receive(request: Request, path: Path, max_bytes: int) -> None:
+    size = 0
+    with path.open("wb") as file:
+        async for piece in request.stream():
+            size += len(piece)
+            if size > max_bytes:
+                raise _too_large(max_bytes)
+            await asyncio.to_thread(file.write, piece)
 
 
 def _too_large(limit: int) -> PayloadTooLarge:

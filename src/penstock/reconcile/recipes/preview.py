@@ -7,6 +7,7 @@ the rules do.
 from __future__ import annotations
 
 import asyncio
+import itertools
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from penstock.kit.errors import InvalidInput
 from penstock.kit.scratch import scratch_folder
 from penstock.reconcile.evidence.writer import TABLES
 from penstock.reconcile.matching.execution import Execution
+from penstock.reconcile.recipes.preview_limits import first_that_fit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -96,4 +98,6 @@ def _executed(
 
 def _first(done: Executed, table: str) -> pa.Table:
     file = next(file for file in done.evidence.files if file.table == table)
-    return pq.read_table(file.path).slice(0, SHOWN_ROWS)
+    with pq.ParquetFile(file.path) as parquet:
+        batches = itertools.islice(parquet.iter_batches(SHOWN_ROWS), 1)
+        return first_that_fit(pa.Table.from_batches(batches, parquet.schema_arrow))

@@ -1,19 +1,21 @@
-"""Suggests rules from data: columns that share values, and the differences of amounts and dates
-under the same key.
+"""Rules that the data suggest: which columns share values, how far amounts and dates of the same
+key are apart.
 
-Deterministic, from the rows only. With confirmed pairs the differences are those of the pairs;
-otherwise those of records that the suggested key joins.
+Deterministic, from rows alone. With confirmed pairs the distances are those of the pairs; without,
+of records that the suggested key brings together.
 """
 
 from __future__ import annotations
 
 import re
+import time
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from penstock.kit.errors import InvalidInput
 from penstock.reconcile.matching.column import Column, Kind, columns
 from penstock.reconcile.recipes.filters import is_date
 from penstock.reconcile.recipes.validation import CURRENCIES
@@ -28,6 +30,12 @@ T = TypeVar("T", Decimal, date, int)
 LEAST_OVERLAP = 0.2
 LEAST_AGREED = 0.8
 COVERED = 0.95
+MAX_COLUMNS = 500
+"""Of each side: every one is held against every one of the other."""
+MAX_CELLS = 1_000_000
+SECONDS = 20.0
+_NAME = 100
+"""So many signs of two names say whether they are alike."""
 _STEPS = ["trim", "case", "punctuation", "spaces"]
 _DAY = len("2024-01-31")
 _NUMBER = re.compile(r"-?\d{1,15}(\.\d{1,6})?")
@@ -36,7 +44,7 @@ Rows = list[dict[str, Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suggestion:
-    """`why` explains each condition."""
+    """`why` says what each condition rests on."""
 
     rules: list[dict[str, Any]]
     why: list[str]
@@ -51,32 +59,56 @@ class _Pair:
     normalized: bool
 
 
+class _Deadline:
+    def __init__(self, seconds: float, ticks: Callable[[], float]) -> None:
+        self._seconds = seconds
+        self._ticks = ticks
+        self._until = ticks() + seconds
+
+    def check(self) -> None:
+        """A thread cannot be stopped from outside, so whatever is done for two columns asks
+        first.
+        """
+        if self._ticks() >= self._until:
+            raise InvalidInput(
+                f"Finding rules takes more than {self._seconds:g} s.",
+                hint="Leave columns that no rule needs out in a query.",
+            )
+
+
 def suggest(
     left: pa.Table,
     right: pa.Table,
     pairs: Sequence[tuple[dict[str, Any], dict[str, Any]]] | None = None,
+    *,
+    seconds: float = SECONDS,
+    ticks: Callable[[], float] = time.monotonic,
 ) -> Suggestion:
+    deadline = _Deadline(seconds, ticks)
     kinds = (columns(left.schema), columns(right.schema))
-    rows = (left.to_pylist(), right.to_pylist())
-    agreed = _agreed(*kinds, pairs or ())
-    keys = agreed or _keys(*kinds, *rows)
+    rows = (_few(left).to_pylist(), _few(right).to_pylist())
+    agreed = _agreed(*kinds, pairs or (), deadline)
+    keys = agreed or _keys(*kinds, *rows, deadline)
     if not keys:
         return Suggestion(
             rules=[], why=["No two columns share values: there is nothing to match by."]
         )
     key = keys[0]
-    reason = (
+    message = (
         f"are equal in {key.overlap:.0%} of the confirmed pairs"
         if agreed
         else f"share {key.overlap:.0%} of their values"
     )
-    conditions, why = [_condition(key)], [f"{key.left} and {key.right} {reason}."]
+    conditions, why = [_condition(key)], [f"{key.left} and {key.right} {message}."]
     met = list(pairs) if pairs else _met(key, *rows)
     if (money := _currency(*kinds, met)) is not None:
         conditions.append(money[0])
         why.append(money[1])
     for kind, build in ((Kind.NUMBER, _amount), (Kind.DATE, _window)):
-        for a, b in _named_alike(kind, *kinds, taken=(key.left, key.right), rows=rows):
+        for a, b in _named_alike(
+            kind, *kinds, taken=(key.left, key.right), rows=rows, deadline=deadline
+        ):
+            deadline.check()
             if (built := build(a, b, met)) is not None:
                 conditions.append(built[0])
                 why.append(built[1])
@@ -85,29 +117,52 @@ def suggest(
     return Suggestion(rules=[*rules, *_sums(conditions)], why=why)
 
 
-def _keys(left: Any, right: Any, rows: Rows, others: Rows) -> list[_Pair]:
+def _few(table: pa.Table) -> pa.Table:
+    """As many first rows as become few enough Python values."""
+    if table.num_columns > MAX_COLUMNS:
+        raise InvalidInput(
+            f"A side has {table.num_columns:,} columns; rules are found among at most"
+            f" {MAX_COLUMNS}.",
+            hint="Leave columns that no rule needs out in a query.",
+            max_columns=MAX_COLUMNS,
+        )
+    return table.slice(0, MAX_CELLS // max(table.num_columns, 1))
+
+
+def _keys(left: Any, right: Any, rows: Rows, others: Rows, deadline: _Deadline) -> list[_Pair]:
+    mine, its = _values(left, rows, deadline), _values(right, others, deadline)
     pairs_of_columns = []
     for a in left.values():
         for b in right.values():
+            deadline.check()
             if (
                 a.kind in (Kind.TEXT, Kind.NUMBER)
                 and a.kind == b.kind
                 and not (a.scale and a.kind is Kind.NUMBER)
             ):
-                pairs_of_columns += _shared(a, b, rows, others)
+                pairs_of_columns += _shared(a.name, b.name, mine[a.name], its[b.name])
     return sorted(
         pairs_of_columns,
-        key=lambda p: (-round(p.overlap * p.unique, 6), -_alike(p.left, p.right), p.left, p.right),
+        key=lambda p: (
+            -round(p.overlap * p.unique, 6),
+            -_alike(p.left, p.right, deadline),
+            p.left,
+            p.right,
+        ),
     )
 
 
 def _agreed(
-    left: Any, right: Any, pairs: Sequence[tuple[dict[str, Any], dict[str, Any]]]
+    left: Any,
+    right: Any,
+    pairs: Sequence[tuple[dict[str, Any], dict[str, Any]]],
+    deadline: _Deadline,
 ) -> list[_Pair]:
-    """Columns that are equal in nearly all confirmed pairs and distinguish the pairs."""
+    """Columns that are equal in nearly all confirmed pairs, and tell the pairs apart."""
     pairs_of_columns = []
     for a in left.values():
         for b in right.values():
+            deadline.check()
             if (
                 a.kind in (Kind.TEXT, Kind.NUMBER)
                 and a.kind == b.kind
@@ -129,7 +184,7 @@ def _agreed(
         key=lambda p: (
             -round(p.overlap * p.unique, 6),
             p.normalized,
-            -_alike(p.left, p.right),
+            -_alike(p.left, p.right, deadline),
             p.left,
             p.right,
         ),
@@ -145,21 +200,43 @@ def _agreement(
     return _Pair(left=a, right=b, overlap=equal / count, unique=unique, normalized=normalized)
 
 
-def _shared(a: Column, b: Column, rows: Rows, others: Rows) -> list[_Pair]:
-    shares = []
-    for normalized, read in ((False, _same), (True, _normal)):
-        mine = [read(row[a.name]) for row in rows if row[a.name] is not None]
-        its = [read(row[b.name]) for row in others if row[b.name] is not None]
-        if mine and its:
-            x, y = set(mine), set(its)
-            overlap = len(x & y) / min(len(x), len(y))
-            unique = min(len(x) / len(mine), 1.0)
-            shares.append(
-                _Pair(
-                    left=a.name, right=b.name, overlap=overlap, unique=unique, normalized=normalized
-                )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Values:
+    """Of one column, as they are and normalized: read once, and held against every other column."""
+
+    count: int
+    plain: frozenset[object]
+    normalized: frozenset[object]
+
+
+def _values(side: Any, rows: Rows, deadline: _Deadline) -> dict[str, _Values]:
+    values = {}
+    for column in side.values():
+        deadline.check()
+        if column.kind in (Kind.TEXT, Kind.NUMBER):
+            present = [row[column.name] for row in rows if row[column.name] is not None]
+            values[column.name] = _Values(
+                count=len(present),
+                plain=frozenset(present),
+                normalized=frozenset(map(_normal, present)),
             )
-    best = [p for p in shares if p.overlap >= LEAST_OVERLAP and p.unique >= LEAST_OVERLAP]
+    return values
+
+
+def _shared(a: str, b: str, mine: _Values, its: _Values) -> list[_Pair]:
+    if not mine.count or not its.count:
+        return []
+    shared_pairs = []
+    for normalized, x, y in (
+        (False, mine.plain, its.plain),
+        (True, mine.normalized, its.normalized),
+    ):
+        overlap = len(x & y) / min(len(x), len(y))
+        unique = min(len(x) / mine.count, 1.0)
+        shared_pairs.append(
+            _Pair(left=a, right=b, overlap=overlap, unique=unique, normalized=normalized)
+        )
+    best = [p for p in shared_pairs if p.overlap >= LEAST_OVERLAP and p.unique >= LEAST_OVERLAP]
     if len(best) == 2 and best[1].overlap <= best[0].overlap + 0.05:
         return best[:1]
     return best[-1:]
@@ -179,15 +256,23 @@ def _met(key: _Pair, rows: Rows, others: Rows) -> list[tuple[dict[str, Any], dic
 
 
 def _named_alike(
-    kind: Kind, left: Any, right: Any, *, taken: tuple[str, str], rows: tuple[Rows, Rows]
+    kind: Kind,
+    left: Any,
+    right: Any,
+    *,
+    taken: tuple[str, str],
+    rows: tuple[Rows, Rows],
+    deadline: _Deadline,
 ) -> list[tuple[str, str]]:
     mine = [c.name for c in left.values() if c.name != taken[0] and _is(c, kind, rows[0])]
     its = [c.name for c in right.values() if c.name != taken[1] and _is(c, kind, rows[1])]
-    return sorted(((a, b) for a in mine for b in its), key=lambda p: (-_alike(*p), p))
+    return sorted(
+        ((a, b) for a in mine for b in its), key=lambda p: (-_alike(p[0], p[1], deadline), p)
+    )
 
 
 def _is(column: Column, kind: Kind, rows: Rows) -> bool:
-    """A column of text counts as amounts or days if every row parses as one."""
+    """A file has text only: what reads as amounts or days in every row is taken for it."""
     if column.kind is Kind.TEXT:
         values = [row[column.name] for row in rows if row[column.name]]
         if kind is Kind.DATE:
@@ -203,7 +288,7 @@ def _is(column: Column, kind: Kind, rows: Rows) -> bool:
 def _currency(
     left: Any, right: Any, met: Sequence[tuple[Any, Any]]
 ) -> tuple[dict[str, Any], str] | None:
-    """Amounts are compared within one currency if both sides have the column and mostly agree."""
+    """Amounts are compared within one currency, where both sides name it and mostly agree."""
     a, b = (
         next((name for name in side if name.lower() in CURRENCIES), None) for side in (left, right)
     )
@@ -249,17 +334,17 @@ def _both(
 
 
 def _away(distances: list[T]) -> T | None:
-    """The distance that covers most of them."""
+    """So far that most are covered."""
     ordered = sorted(distances)
     return ordered[min(len(ordered) - 1, int(COVERED * len(ordered)))] if ordered else None
 
 
 def _decimal(value: object) -> Decimal | None:
     try:
-        number = Decimal(str(value))
+        decimal = Decimal(str(value))
     except InvalidOperation:
         return None
-    return number if number.is_finite() else None
+    return decimal if decimal.is_finite() else None
 
 
 def _day(value: object) -> date | None:
@@ -295,5 +380,6 @@ def _normal(value: object) -> object:
     return re.sub(r"[\W_]", "", str(value)).lower()
 
 
-def _alike(a: str, b: str) -> float:
-    return SequenceMatcher(None, a.lower(), b.lower()).ratio()
+def _alike(a: str, b: str, deadline: _Deadline) -> float:
+    deadline.check()
+    return SequenceMatcher(None, a[:_NAME].lower(), b[:_NAME].lower()).ratio()

@@ -16,6 +16,7 @@ from penstock.reconcile.recipes.fault import Fault
 from penstock.reconcile.recipes.filters import Filter
 from penstock.reconcile.recipes.model import Recipe
 from penstock.reconcile.recipes.preview import preview
+from penstock.reconcile.recipes.suggestion import suggest
 from penstock.reconcile.staging.query import bound
 from penstock.reconcile.staging.reading import first_rows, source_schema
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from penstock.reconcile.recipes.model import Side, SideName
     from penstock.reconcile.recipes.preview import Preview
     from penstock.reconcile.recipes.repository import Recipes
+    from penstock.reconcile.recipes.suggestion import Suggestion
     from penstock.reconcile.runs.model import Run
     from penstock.reconcile.runs.repository import Runs
     from penstock.reconcile.uploads.service import Upload, Uploads
@@ -99,7 +101,7 @@ class Desk:
         faults += validation.against(
             draft, {name: columns(schema) for name, schema in schemas.items()}
         )
-        faults += _of_sql(document)
+        faults += await asyncio.to_thread(_of_sql, document)
         if (
             isinstance(read, Recipe)
             and len(schemas) == len(SIDES)
@@ -121,15 +123,16 @@ class Desk:
         )
 
     async def sample(self, side: Side, name: SideName, asker: Asker, rows: int) -> pa.Table:
-        """The first rows of a side that pass its filters."""
+        """The first rows of a side that pass its filters, in a turn that the caller has taken: as
+        many samples are in memory at once as there are turns."""
         if side.upload is not None:
             return await self.uploads.sample(await self._upload(side.upload, asker), side, rows)
         source = await self.source(side.source or "", name, asker)
-        return await self.sources.ask(
-            source.data_source_id, lambda it: first_rows(it, side, rows), by=asker.username
+        return await self.sources.ask_in_turn(
+            source.data_source_id, lambda it: first_rows(it, side, rows)
         )
 
-    async def confirmed(
+    async def _confirmed(
         self, sides: tuple[Side, Side], keys: Sequence[tuple[Key, Key]], asker: Asker
     ) -> list[Pair]:
         """The rows of confirmed pairs; for keys of several columns only those among the first rows
@@ -173,11 +176,25 @@ class Desk:
     ) -> Preview:
         """Match the first rows of both sides."""
         if recipe.match_sql is not None:
-            checked(recipe.match_sql)
+            await asyncio.to_thread(checked, recipe.match_sql)
         sides = {name: bound(recipe, getattr(recipe.sources, name), parameters) for name in SIDES}
-        left, right = [await self.sample(side, name, asker, rows) for name, side in sides.items()]
         async with self.sources.turns.taken(asker.username):
+            left, right = [
+                await self.sample(side, name, asker, rows) for name, side in sides.items()
+            ]
             return await preview(recipe, left, right, decided)
+
+    async def suggest(
+        self, sides: tuple[Side, Side], asker: Asker, *, rows: int, decided: Decided
+    ) -> tuple[Suggestion, int]:
+        """Rules for two sides, and on how many pairs that people made they rest."""
+        async with self.sources.turns.taken(asker.username):
+            left, right = [
+                await self.sample(side, name, asker, rows)
+                for name, side in zip(SIDES, sides, strict=True)
+            ]
+            pairs = await self._confirmed(sides, decided.match, asker) if decided.match else []
+            return await asyncio.to_thread(suggest, left, right, pairs), len(pairs)
 
     async def start(
         self,
@@ -196,7 +213,7 @@ class Desk:
         for side in SIDES:
             inputs[side] = await self._input(recipe, side, values, asker)
         if recipe.match_sql is not None:
-            checked(recipe.match_sql)
+            await asyncio.to_thread(checked, recipe.match_sql)
         if callback_url is not None:
             await asyncio.to_thread(self._reach, callback_url)
         return await self.runs.add(
@@ -253,20 +270,27 @@ class Desk:
             await self.source(side.source or "", name, asker)
 
     async def check_reads(
-        self, run: Run, username: str, *, is_admin: bool | None = None, side: str | None = None
+        self,
+        run: Run,
+        username: str,
+        *,
+        is_admin: bool | None = None,
+        data_source_id: int | None = None,
     ) -> None:
-        """Refuse a user who may not, or may no longer, read the sources of a run."""
-        for name, source in run.inputs.items():
-            data_source_id = source.get("data_source_id")
-            if data_source_id is None or side not in (None, name):
+        """Refuse a user who may not, or may no longer, read the sources of a run, or one of
+        them.
+        """
+        for source in run.inputs.values():
+            read = source.get("data_source_id")
+            if read is None or data_source_id not in (None, read):
                 continue
-            if await self.sources.may_use(data_source_id, username, is_admin=is_admin):
+            if await self.sources.may_use(read, username, is_admin=is_admin):
                 continue
             lends = run.recipe_id if source.get("lent") else None
-            if lends is None or not await self.recipes.lends(lends, data_source_id, username):
+            if lends is None or not await self.recipes.lends(lends, read, username):
                 raise PermissionDenied(
-                    f"Run {run.run_id} reads from data source {data_source_id}, "
-                    f"which {username} may not use.",
+                    f"Run {run.run_id} reads from data source {read}, which {username} may not"
+                    f" use.",
                     hint="Ask its owner or an admin to share the source with you.",
                 )
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     import asyncpg
 
+    from penstock.kit.concurrency_limit import Turns
     from penstock.kit.config import Settings
     from penstock.kit.db import Db, Tx
     from penstock.kit.loop import LoopMetrics
@@ -99,10 +100,14 @@ class UploadUsage:
 
 
 class Uploads:
+    """Whoever takes a file in does it in one of `turns`, for it lies on temporary disk until it is
+    stored."""
+
     def __init__(
-        self, db: Db, store: Callable[[], Store], parser: Parser, quota: UploadQuota
+        self, db: Db, store: Callable[[], Store], parser: Parser, quota: UploadQuota, turns: Turns
     ) -> None:
         self._db = db
+        self.turns = turns
         self._parser = parser
         self.store = store
         self.quota = quota

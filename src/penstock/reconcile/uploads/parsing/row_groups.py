@@ -72,8 +72,11 @@ class RowGroupWriter:
 
 def _split(batch: pa.RecordBatch) -> list[pa.RecordBatch]:
     """Halves a batch until each part fits into a row group; a single row cannot be halved."""
-    if batch.num_rows <= 1 or (batch.nbytes <= GROUP_BYTES and batch.num_rows <= GROUP_ROWS):
+    if batch.nbytes <= GROUP_BYTES and batch.num_rows <= GROUP_ROWS:
         return [batch]
+    if batch.num_rows <= 1:
+        message = f"A row of the file has more than {GROUP_BYTES:,} bytes."
+        raise PayloadTooLarge(message, hint="Leave its longest column out.", limit=GROUP_BYTES)
     half = batch.num_rows // 2
     return [*_split(batch.slice(0, half)), *_split(batch.slice(half))]
 
@@ -84,10 +87,11 @@ def rewrite(source: Path, path: Path, limits: TableLimits) -> None:
         _check_trailer(source)
         with pq.ParquetFile(source, buffer_size=_BUFFER_BYTES, pre_buffer=False) as file:
             _check_footer(file.metadata, source.stat().st_size, limits)
-            with RowGroupWriter(path, file.schema_arrow, limits) as writer:
+            schema = plain_schema(file.schema_arrow)
+            with RowGroupWriter(path, schema, limits) as writer:
                 for group in range(file.metadata.num_row_groups):
                     for batch in file.iter_batches(_BATCH_ROWS, row_groups=[group]):
-                        writer.write(batch)
+                        writer.write(batch.cast(schema))
                         _check_unpacked(writer.bytes, limits)
                 writer.finish()
             if writer.rows != file.metadata.num_rows:
@@ -98,6 +102,40 @@ def rewrite(source: Path, path: Path, limits: TableLimits) -> None:
         raise
     except (pa.ArrowException, OSError) as e:
         raise _damaged(str(e)[:200]) from None
+
+
+def plain_schema(schema: pa.Schema) -> pa.Schema:
+    """The schema with plain types: a value that many rows share would weigh nothing here and be
+    copied for every row by its readers."""
+    return pa.schema([field.with_type(_plain(field.type)) for field in schema])
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    if isinstance(kind, pa.DictionaryType | pa.RunEndEncodedType):
+        return _plain(kind.value_type)
+    if isinstance(kind, pa.StructType):
+        return pa.struct([field.with_type(_plain(field.type)) for field in kind])
+    if isinstance(kind, pa.MapType):
+        return pa.map_(_plain(kind.key_type), _plain(kind.item_type), kind.keys_sorted)
+    if isinstance(kind, pa.FixedSizeListType):
+        return pa.list_(_plain_field(kind), kind.list_size)
+    if isinstance(kind, pa.LargeListType | pa.LargeListViewType):
+        return pa.large_list(_plain_field(kind))
+    if isinstance(kind, pa.ListType | pa.ListViewType):
+        return pa.list_(_plain_field(kind))
+    if pa.types.is_string_view(kind):
+        return pa.string()
+    return pa.binary() if pa.types.is_binary_view(kind) else kind
+
+
+def _plain_field(
+    kind: pa.FixedSizeListType
+    | pa.LargeListType
+    | pa.LargeListViewType
+    | pa.ListType
+    | pa.ListViewType,
+) -> pa.Field:
+    return kind.value_field.with_type(_plain(kind.value_type))
 
 
 def _check_trailer(source: Path) -> None:
