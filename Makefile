@@ -21,8 +21,12 @@ up: .venv/.synced ## Start everything on this machine and print its address
 
 JOBS ?= 3
 .PHONY: test
-test: check fetch ## All checks, then all tests on real servers, JOBS files at a time (default 3: tests wait a quarter of their time)
+test: check fetch ## All checks, then all tests on real servers, JOBS files at a time (default 3)
 	@$(RUN)pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0 $(ARGS)
+
+.PHONY: quick
+quick: check ## The inner loop: all checks and the tests that need no JVM, browser, notebook or chaos
+	@$(RUN)pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder --quick -q $(ARGS)
 
 .PHONY: fetch
 fetch: .venv/.synced ## Get the real servers and engines that tests need and this machine lacks
@@ -38,7 +42,7 @@ check: .venv/.synced ## Format, lint, types, imports
 	@$(RUN)lint-imports --no-logo
 
 .PHONY: format
-format: .venv/.synced ## Rewrite the code in the house format
+format: .venv/.synced ## Rewrite the code in the project's format
 	@$(RUN)ruff format .
 	@$(RUN)ruff check --fix .
 

@@ -57,6 +57,8 @@ LONGEST = (
     "tests/graphs/test_graph.py",
 )
 """Test files of half a minute and more, longest first."""
+SLOW = frozenset(Path(__file__).with_name("slow_files.txt").read_text().split())
+"""Files that `make quick` leaves out: they need a JVM, a browser or a notebook, or many seconds."""
 _numbers = count(1)
 
 # The disk may lie in tests: killed processes lose nothing by that, only a power cut would.
@@ -67,6 +69,17 @@ FAST = {
     "max_connections": "200",
     "max_wal_size": "256MB",
 }
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--quick", action="store_true", help="leave slow files out (make quick)")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    if not config.getoption("--quick"):
+        return None
+    name = collection_path.relative_to(config.rootpath).as_posix()
+    return True if name in SLOW else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

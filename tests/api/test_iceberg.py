@@ -181,6 +181,8 @@ MISSING = [
     ("namespaces?parent=%1F", 400, "BadRequestException"),
     ("namespaces/a%1F", 400, "BadRequestException"),
     ("namespaces/%00", 400, "BadRequestException"),
+    ("namespaces?parent=%00", 400, "BadRequestException"),
+    ("namespaces/shop/tables/%00", 400, "BadRequestException"),
     ("namespaces/shop/tables/nothing", 404, "NoSuchTableException"),
     ("namespaces/nowhere/tables/nothing", 404, "NoSuchTableException"),
     (f"namespaces/{'x' * 2000}/tables/nothing", 400, "BadRequestException"),

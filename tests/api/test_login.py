@@ -37,7 +37,7 @@ async def link(operator: httpx2.AsyncClient) -> str:
 async def rows(database: str, table: str) -> list[str]:
     connection = await asyncpg.connect(database)
     try:
-        return [row[0] for row in await connection.fetch(f"SELECT t::text FROM penstock.{table} t")]
+        return [row[0] for row in await connection.fetch(f"SELECT t::text FROM {table} t")]
     finally:
         await connection.close()
 
@@ -139,7 +139,7 @@ async def test_a_link_and_a_session_end_when_their_time_is_over(
     async with Db(database, size=1) as db:
         retention = AnswerRetention(db, every=1, metrics=LoopMetrics(CollectorRegistry()))
         assert (await retention.run_once()).sessions == 2
-    assert len(await rows(database, "browser_session")) == 1
+    assert len(await rows(database, "penstock_secret.browser_session")) == 1
 
 
 async def test_a_browser_signs_out(signed_in: httpx2.AsyncClient) -> None:
@@ -200,7 +200,12 @@ async def test_links_and_sessions_are_in_the_audit_and_their_secrets_nowhere(
     async with browser(url) as client:
         await client.get(path)
         [cookie] = dict(client.cookies).values()
-        stored = "".join([*await rows(database, "browser_session"), *await rows(database, "audit")])
+        stored = "".join(
+            [
+                *await rows(database, "penstock_secret.browser_session"),
+                *await rows(database, "penstock.audit"),
+            ]
+        )
         assert (await client.post("/logout", headers={"Origin": url})).status_code == 204
     entries = (await operator.get(OPS_ONLY, headers=bearer(OPERATOR))).json()["data"]
     actions = [entry["action"] for entry in entries]

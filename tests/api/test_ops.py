@@ -38,7 +38,7 @@ LOOPS = {
 
 @pytest.fixture
 async def desk(database: str, edge: Edge, tmp_path: Path) -> AsyncIterator[Desk]:
-    async with sitting(database, edge, tmp_path) as desk:
+    async with sitting(database, edge, tmp_path / "home") as desk:
         yield desk
 
 

@@ -52,20 +52,26 @@ async def process(dsn: str, port: int, home: Path) -> AsyncIterator[Process]:
         "PENSTOCK_FAILED_LOGINS_PER_MINUTE": "0",  # wrong credentials must be 401, not 429
         "PENSTOCK_SECRET_KEY": new_key(),
     }
-    started = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-c",
-        CODE,
-        env=environment,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-    )
+    with output_file(home).open("wb") as output:
+        started = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-c",
+            CODE,
+            env=environment,
+            stdout=output,
+            stderr=asyncio.subprocess.STDOUT,
+        )
     try:
         yield started
     finally:
         if started.returncode is None:
             started.kill()
-        await started.communicate()
+        await started.wait()
+
+
+def output_file(home: Path) -> Path:
+    """A file, because a pipe that nobody reads blocks the server once it is full."""
+    return home / "output.log"
 
 
 async def ready(url: str) -> None:
@@ -100,7 +106,8 @@ async def test_on_sigterm_long_polls_are_answered_and_the_process_ends_in_order(
         async with asyncio.timeout(20):
             assert await asyncio.gather(*polls) == [[]] * 5
             assert await server.wait() == 0
-        output, _ = await server.communicate()
+        await server.wait()
+        output = output_file(tmp_path).read_bytes()
         assert b"control_plane_stopping" in output
         assert b"Traceback" not in output
         assert SERVICE.encode() not in output
@@ -110,7 +117,8 @@ async def test_a_database_without_our_schema_is_refused_in_a_sentence(
     pg: Cluster, tmp_path: Path
 ) -> None:
     async with process(pg.dsn("postgres"), free_port(), tmp_path) as server:
-        output, _ = await asyncio.wait_for(server.communicate(), 30)
+        await asyncio.wait_for(server.wait(), 30)
+        output = output_file(tmp_path).read_bytes()
         assert server.returncode
         assert b"penstock migrate" in output or b"lacks" in output
 

@@ -15,7 +15,7 @@ from tests.reconcile.stand import recipe
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from penstock.reconcile.runs.service import Desk as ReconcileDesk
+    from penstock.reconcile.runs.service import RunService
     from tests.api.desk import Desk
 
 FIXED = {
@@ -128,7 +128,7 @@ class Things:
         return str(response.json()["data"]["upload_id"])
 
     @property
-    def _reconciled(self) -> ReconcileDesk:
+    def _reconciled(self) -> RunService:
         assert self._desk.parts.reconciliation is not None
         return self._desk.parts.reconciliation.desk
 

@@ -18,11 +18,13 @@ if TYPE_CHECKING:
 _BECOME = """
 import json, os, sys
 from pathlib import Path
-from penstock.instance import account
+from penstock.graph_server import unprivileged_user
 chosen = None
 if sys.argv[2] != "0":
-    chosen = account.Account(number=int(sys.argv[2]), reads_everything=sys.argv[3] == "1")
-changed = account.become(chosen, own=[Path(sys.argv[1])])
+    chosen = unprivileged_user.Account(
+        number=int(sys.argv[2]), reads_everything=sys.argv[3] == "1"
+    )
+changed = unprivileged_user.become(chosen, own=[Path(sys.argv[1])])
 lines = Path("/proc/self/status").read_text().splitlines()
 status = dict(line.split(":\\t", 1) for line in lines if ":\\t" in line)
 readable = os.access(sys.argv[4], os.R_OK)

@@ -84,7 +84,7 @@ def test_without_widgets_the_drawing_stands_in_a_frame() -> None:
 
 
 def test_a_view_without_expand_says_so() -> None:
-    with pytest.raises(ValueError, match="without expand="):
+    with pytest.raises(ValueError, match="no expand= callback"):
         GraphView(ring(3)).expand("Person:0")
 
 

@@ -105,7 +105,7 @@ def after_an_end(owner: Any, name: str) -> None:
 
 WIRES: dict[str, tuple[Callable[[Any, str], None], Any, str]] = {
     "a job is claimed": (before, Exporter, "__call__"),
-    "its source is told": (after_waiting, ControlPlaneClient, "opening"),
+    "its source is told": (after_waiting, ControlPlaneClient, "source"),
     "its query is checked": (after_waiting, direct_export, "checked"),
     "its first rows are read": (after_first, direct_export.Reading, "batches"),
     "its file is about to be published": (before, ParquetSink, "finish"),

@@ -1,4 +1,4 @@
-/** What is known of the chosen nodes or edge, and the way to their neighbours without a mouse. */
+/** What is known of the chosen nodes or edge, and the way to their neighbors without a mouse. */
 import { button, element, swatch } from "./elements";
 import type { Properties, Scalar } from "./drawing";
 import type { ViewGraph } from "./graph";
@@ -32,11 +32,11 @@ function ofNode(graph: ViewGraph, id: string, events: DetailsEvents): HTMLElemen
   const parts: HTMLElement[] = [element("h2", {}, drawn.caption), element("p", { class: "quiet" }, swatch(color), drawn.label, " · ", id)];
   const { expand } = events;
   if (expand !== null) {
-    const more = button("Expand neighbours", "Expand neighbours", () => expand(id));
+    const more = button("Expand neighbors", "Expand neighbors", () => expand(id));
     more.className = "primary";
     parts.push(more);
   }
-  return [...parts, properties(drawn.properties), neighbours(graph, id, events)];
+  return [...parts, properties(drawn.properties), neighbors(graph, id, events)];
 }
 
 function ofEdge(graph: ViewGraph, id: string, events: DetailsEvents): HTMLElement[] {
@@ -49,7 +49,7 @@ function ofMany(graph: ViewGraph, ids: string[], events: DetailsEvents): HTMLEle
   return [element("h2", {}, `${ids.length.toLocaleString("en")} nodes selected`), list(graph, ids.map((id) => [id, ""]), events)];
 }
 
-function neighbours(graph: ViewGraph, id: string, events: DetailsEvents): HTMLElement {
+function neighbors(graph: ViewGraph, id: string, events: DetailsEvents): HTMLElement {
   const counts = new Map<string, [string, string, number]>();
   graph.forEachEdge(id, (_, { drawn }, source, target) => {
     const [other, how] = source === id ? [target, `→ ${drawn.type}`] : [source, `← ${drawn.type}`];

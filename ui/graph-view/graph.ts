@@ -34,7 +34,7 @@ export function emptyGraph(): ViewGraph {
 /** True when a node or edge came or went, so that the layout has to settle anew. */
 export function bring(graph: ViewGraph, drawing: Drawing): boolean {
   const gone = dropMissing(graph, drawing);
-  const near = neighbours(drawing);
+  const near = neighbors(drawing);
   let came = false;
   drawing.nodes.forEach((drawn, place) => {
     if (graph.hasNode(drawn.id)) {
@@ -67,7 +67,7 @@ function dropMissing(graph: ViewGraph, drawing: Drawing): boolean {
   return goneEdges.length + goneNodes.length > 0;
 }
 
-function neighbours(drawing: Drawing): Map<string, string[]> {
+function neighbors(drawing: Drawing): Map<string, string[]> {
   const near = new Map<string, string[]>(drawing.nodes.map((node) => [node.id, []]));
   for (const { source, target } of drawing.edges) {
     near.get(source)?.push(target);

@@ -82,6 +82,8 @@ class StrictRoute(APIRoute):
     """None: the control plane's maximum."""
     is_held: ClassVar[bool] = True
     """Whether the whole body is read into memory."""
+    refuses_nul: ClassVar[bool] = True
+    """Whether a NUL character in the path or the query is refused before the handler."""
     _shape: TypeAdapter[Any] | None = None
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
@@ -89,7 +91,8 @@ class StrictRoute(APIRoute):
 
         async def strictly(request: Request) -> Response:
             await permissions.admit(request)
-            _check_no_nul(request)
+            if self.refuses_nul:
+                _check_no_nul(request)
             memory = request.app.state.body_memory if self.is_held else None
             body = CountedBody(request.receive, self.most_bytes(request), memory)
             body.announced(request.headers.get("content-length", ""))

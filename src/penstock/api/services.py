@@ -56,7 +56,7 @@ from penstock.operations.health import Health
 from penstock.operations.loop_status import LoopStatusStore
 from penstock.operations.overview import Overview
 from penstock.reconcile.runs.items import Items
-from penstock.reconcile.runs.service import Desk
+from penstock.reconcile.runs.service import RunService
 from penstock.sources.repository import DataSources
 from penstock.sources.schema_cache import SchemaCache
 from penstock.storage.contract import Store
@@ -151,7 +151,7 @@ class Maintenance:
 class Reconciliation:
     """Services of the recipe and run routes; `store` opens the storage on first use."""
 
-    desk: Desk
+    desk: RunService
     items: Items
     store: Callable[[], Store]
     callback_key: str

@@ -1,5 +1,4 @@
-"""What the API's answers and requests look like; written from the API's description by `python -m
-tools.shapes`."""
+"""What the API's answers and requests look like. Written by `python -m tools.shapes`."""
 
 from __future__ import annotations
 

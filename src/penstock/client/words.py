@@ -1,4 +1,4 @@
-"""The words that a field may be; written from the API's description by `python -m tools.shapes`."""
+"""The words that a field may be. Written by `python -m tools.shapes`."""
 
 from typing import Literal
 

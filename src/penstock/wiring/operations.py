@@ -16,6 +16,7 @@ from penstock.operations.health import Health
 from penstock.operations.lifecycle import Lifecycle
 from penstock.operations.loop_status import LoopStatusStore
 from penstock.operations.overview import Overview
+from penstock.sources.repository import ITSELF
 from penstock.storage.provider import ObjectStoreProvider
 
 if TYPE_CHECKING:
@@ -103,7 +104,9 @@ def health(settings: Settings, browse: Db, store: PgJobStore, graphs: Graphs) ->
     async def source_checks() -> dict[str, Callable[[], Awaitable[object]]]:
         records, _ = await sources.page(limit=SOURCES_ASKED)
         return {
-            f"source:{source.name}": partial(sources.ask, source.data_source_id, check_source)
+            f"source:{source.name}": partial(
+                sources.ask, source.data_source_id, check_source, by=ITSELF
+            )
             for source in records
         }
 

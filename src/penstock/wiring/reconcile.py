@@ -11,7 +11,7 @@ from penstock.kit.concurrency_limit import Turns
 from penstock.reconcile.recipes.repository import Recipes
 from penstock.reconcile.runs.items import Items
 from penstock.reconcile.runs.repository import MATCHED, STAGED, Runs
-from penstock.reconcile.runs.service import Desk
+from penstock.reconcile.runs.service import RunService
 from penstock.reconcile.uploads.parsing.parser import Parser
 from penstock.reconcile.uploads.service import UploadExpiry, UploadQuota, Uploads
 from penstock.storage.provider import ObjectStoreProvider
@@ -44,7 +44,7 @@ def reconcile_services(
         subject="uploads",
     )
     uploads = Uploads(db, object_store.open, Parser.of(settings), UploadQuota.of(settings), turns)
-    desk = Desk(runs, Recipes(db, jobs), uploads, sources, reach=reach)
+    desk = RunService(runs, Recipes(db, jobs), uploads, sources, reach=reach)
     token = settings.service_token
     key = "" if token is None else token.get_secret_value()
     return Reconciliation(

@@ -21,9 +21,17 @@ PROTOCOL = {
     500: "CommitStateUnknownException",
 }
 """Statuses specific to this protocol, and their exception names."""
+
+
+class ProtocolRoute(PayloadRoute):
+    """Invalid names, NUL characters among them, are refused in the protocol's format."""
+
+    refuses_nul = False
+
+
 router = APIRouter(
     prefix="/api/iceberg/{catalog}/v1",
-    route_class=PayloadRoute,
+    route_class=ProtocolRoute,
     tags=["iceberg"],
     responses=declare(*PUBLIC, NotFound, Conflict, TableUnreadable, CatalogUnavailable)
     | {status: {"description": kind} for status, kind in PROTOCOL.items()},

@@ -194,6 +194,8 @@ class RestCatalogAdapter:
         return {"metadata-location": done.metadata_location, "metadata": _dump(done.metadata)}
 
     def _load(self, namespace: str, name: str) -> Table:
+        if "\x00" in name:
+            raise BadRequest("A table's name must not contain a NUL character.")
         identifier = (*_levels(namespace), name)
         try:
             return self._catalog.load_table(identifier)

@@ -63,7 +63,7 @@ class Asker:
         return None if side in self.changed else self.recipe_id
 
 
-class Desk:
+class RunService:
     def __init__(
         self,
         runs: Runs,
