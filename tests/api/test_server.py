@@ -147,7 +147,7 @@ async def test_a_process_that_starts_without_its_database_waits_for_it(tmp_path:
 def test_a_port_in_use_is_named() -> None:
     with bind("127.0.0.1", 0) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(Conflict, match=f"Port {port} on 127.0.0.1") as refused:
+        with pytest.raises(Conflict, match=f"port {port} of 127.0.0.1") as refused:
             bind("127.0.0.1", port)
         assert "PENSTOCK_PORT" in str(refused.value.hint)
 

@@ -93,6 +93,8 @@ async def test_two_live_workers_of_one_name_say_so_and_both_work(jobs: Jobs, han
 
     following = await jobs.add("nap", seconds=0)
     assert (await jobs.over(following)).status is Status.SUCCEEDED
+    # The row says so a moment before the worker has the answer, and writes it to its log.
+    await first.event("job_ended")
     assert [e["job_id"] for e in first.events("job_ended")] == [following]
     third = await hands.hire(name="twin", slots=1)
     assert (await third.event("worker_name_shared"))["level"] == "error"
