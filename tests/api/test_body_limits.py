@@ -160,7 +160,7 @@ async def test_a_body_with_endless_problems_is_refused_without_a_list_of_them(de
     wide = {f"unknown{n}": 1 for n in range(50_000)}
     answer = await desk.ann.post("/api/favorites", json=wide)
     error(answer, 422, "VALIDATION_FAILED")
-    assert "50,002 problems" in answer.text
+    assert "50,002 errors" in answer.text
     assert len(answer.content) < 1000
 
 
@@ -194,7 +194,7 @@ async def test_half_sent_bodies_fill_their_memory_and_no_more() -> None:
     await first.receive()
     assert memory.used == 1000
     await second.receive()
-    with pytest.raises(Exception, match="Too many large bodies") as refused:
+    with pytest.raises(Exception, match="Too many large request bodies") as refused:
         await second.receive()
     assert getattr(refused.value, "status_code", None) == 503
     await first.receive()
