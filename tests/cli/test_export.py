@@ -243,13 +243,13 @@ async def _fill(dsn: str) -> None:
     ],
 )
 def test_an_interrupt_cancels_the_query_and_leaves_nothing_behind(
-    database: str, tmp_path: Path, sql: str, sign: signal.Signals
+    warehouse: str, tmp_path: Path, sql: str, sign: signal.Signals
 ) -> None:
-    asyncio.run(_fill(database))
-    with running(tmp_path / "out", sql, database) as process:
+    asyncio.run(_fill(warehouse))
+    with running(tmp_path / "out", sql, warehouse) as process:
         flowing = "md5" in sql
         until(
-            lambda: any((tmp_path / "out").glob("*")) if flowing else asyncio.run(_active(database))
+            lambda: any((tmp_path / "out").glob("*")) if flowing else asyncio.run(_active(warehouse))
         )
         process.send_signal(sign)
         _, stderr = process.communicate(timeout=DEADLINE)
@@ -257,7 +257,7 @@ def test_an_interrupt_cancels_the_query_and_leaves_nothing_behind(
     assert "Interrupted" in stderr
     assert "Traceback" not in stderr
     assert not (tmp_path / "out").exists()
-    until(lambda: asyncio.run(_active(database)) == 0)
+    until(lambda: asyncio.run(_active(warehouse)) == 0)
 
 
 def test_memory_is_flat_in_the_rows(tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def test_a_syntax_error_names_its_place() -> None:
 
 
 def test_a_duplicate_column_is_named() -> None:
-    with pytest.raises(DuplicateColumn, match="two columns the name id") as refusal:
+    with pytest.raises(DuplicateColumn, match="two columns named id") as refusal:
         check(
             "SELECT c.id, o.id FROM customers c JOIN orders o ON o.customer_id = c.id", "postgres"
         )

@@ -646,7 +646,7 @@ def missing(stand: Stand) -> None:
         (unmapped, "no field ids"),
         (of_another_type, "double"),
         (truncated, "cannot be read"),
-        (missing, "is not there"),
+        (missing, "is missing"),
     ],
 )
 def test_a_file_that_cannot_be_read_fails_the_action_with_its_name(
