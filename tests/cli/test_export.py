@@ -249,7 +249,9 @@ def test_an_interrupt_cancels_the_query_and_leaves_nothing_behind(
     with running(tmp_path / "out", sql, warehouse) as process:
         flowing = "md5" in sql
         until(
-            lambda: any((tmp_path / "out").glob("*")) if flowing else asyncio.run(_active(warehouse))
+            lambda: (
+                any((tmp_path / "out").glob("*")) if flowing else asyncio.run(_active(warehouse))
+            )
         )
         process.send_signal(sign)
         _, stderr = process.communicate(timeout=DEADLINE)
