@@ -8,8 +8,7 @@ InvalidInput
 │   ├── FunctionRefused    SQL_FUNCTION_REFUSED
 │   ├── TableRefused       SQL_TABLE_REFUSED
 │   └── DuplicateColumn    SQL_DUPLICATE_COLUMN
-├── UrlRefused             URL_REFUSED
-└── NameRefused            NAME_REFUSED
+└── UrlRefused             URL_REFUSED
 PermissionDenied
 └── CypherRefused          PERMISSION_DENIED      a clause, procedure or function not on the list
 CypherUnreadable           RYUGRAPH_ERROR    400  cannot be parsed
@@ -67,12 +66,6 @@ class UrlRefused(InvalidInput):
     """The URL leads to a host or port that is not allowed."""
 
     code = "URL_REFUSED"
-
-
-class NameRefused(InvalidInput):
-    """The name is not allowed in an object key."""
-
-    code = "NAME_REFUSED"
 
 
 class CypherRefused(PermissionDenied):

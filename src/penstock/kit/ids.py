@@ -6,7 +6,7 @@ import os
 import re
 import secrets
 import socket
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 from penstock.kit.errors import InvalidInput
 
@@ -24,13 +24,6 @@ def worker_name() -> str:
 
 def token() -> str:
     return secrets.token_urlsafe(32)
-
-
-def parse_uuid(text: str, what: str) -> UUID:
-    try:
-        return UUID(text)
-    except ValueError:
-        raise InvalidInput(f"{what} {text[:80]!r} is not a UUID.") from None
 
 
 def check_name(text: str, what: str) -> str:

@@ -221,13 +221,6 @@ class DataSources:
         )
         return frozenset(row["data_source_id"] for row in rows)
 
-    async def may_lend(self, data_source_id: int, owner: str) -> bool:
-        """Whether users with whom this owner shares objects may read from the source."""
-        allowed: bool = await self._db.value(
-            SQL.source_lends, data_source_id=data_source_id, owner=owner
-        )
-        return allowed
-
     # opening
 
     async def opening(self, data_source_id: int) -> SourceCredentials:

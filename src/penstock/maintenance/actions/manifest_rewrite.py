@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from penstock.maintenance.tables.table_access import TableAccess
 
 TARGET = 8 * MB
-FILLED = 0.5
-"""A manifest that is at least this full, alone in its spec, is good enough."""
 
 
 ROUND = 100

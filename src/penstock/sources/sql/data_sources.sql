@@ -23,10 +23,6 @@ SELECT data_source_id, name, type, owner, is_default, config, credentials, creat
 FROM penstock.data_source LEFT JOIN penstock_secret.data_source_credentials USING (data_source_id)
 WHERE data_source_id = :data_source_id
 
--- name: source_lends
--- Whether what somebody shares also lets others read this source.
-SELECT penstock.may_lend_source(:data_source_id, :owner)
-
 -- name: source_list
 SELECT data_source_id, name, type, owner, is_default, config, credentials, created_at, updated_at, tested_at, test_ok, test_says
 FROM penstock.data_source LEFT JOIN penstock_secret.data_source_credentials USING (data_source_id)
