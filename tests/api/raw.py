@@ -45,12 +45,16 @@ class Client:
         content = orjson.loads(await self._reader.readexactly(length))
         return int(head.split(b" ")[1]), content["error"]["code"]
 
-    async def answered(self) -> bytes:
+    async def response(self) -> tuple[bytes, bytes]:
+        """The head and the body of the next response."""
         head = await self._reader.readuntil(b"\r\n\r\n")
         status, fields = head.split(b"\r\n", 1)
         assert b" 200 " in status, head
         length = int(fields.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
-        return await self._reader.readexactly(length)
+        return head, await self._reader.readexactly(length)
+
+    async def answered(self) -> bytes:
+        return (await self.response())[1]
 
     async def ended(self) -> bool:
         """Whether the server closed the connection and sent nothing more."""

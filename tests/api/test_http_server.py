@@ -187,11 +187,44 @@ async def test_a_body_nobody_reads_is_taken_up_to_the_limit_and_not_one_byte_mor
             assert await client.answered() == b"no"
             client.send(b"x" * 1000 + HEAD + b"Content-Length: 0\r\n\r\n")
             assert await client.answered() == b"no"
-        async with connected(port) as client:
-            client.send(HEAD + b"Content-Length: 5000\r\n\r\n")
-            assert await client.answered() == b"no"
-            client.send(b"x" * 1001)
+        for begun in (
+            b"Content-Length: 5000\r\n\r\n",
+            b"Transfer-Encoding: chunked\r\n\r\n3e9\r\n",
+        ):
+            async with connected(port) as client:
+                client.send(HEAD + begun)
+                assert await client.answered() == b"no"
+                client.send(b"x" * 1001)
+                assert await client.ended()
+
+
+@pytest.mark.parametrize(
+    ("length", "begun", "closes"),
+    [(1000, 0, False), (1001, 0, True), (1001, 1, False), (5000, 3999, True)],
+)
+async def test_a_client_is_told_before_a_connection_with_an_unread_body_is_closed(
+    length: int, begun: int, closes: bool
+) -> None:
+    limits = ConnectionLimits(unread_bytes=1000)
+    async with served(limits, unread_body) as (_, port), connected(port) as client:
+        client.send(HEAD + f"Content-Length: {length}\r\n\r\n".encode() + b"x" * begun)
+        head, _ = await client.response()
+        assert (b"connection: close" in head) == closes
+        client.send(b"x" * min(1000, length - begun))
+        if closes:
+            client.send(b"x")
             assert await client.ended()
+        else:
+            client.send(HEAD + b"Content-Length: 0\r\n\r\n")
+            assert await client.answered() == b"no"
+
+
+async def test_a_slow_rest_of_a_body_after_its_response_is_cut_off_without_a_second_one() -> None:
+    limits = ConnectionLimits(unread_bytes=1000, body_seconds=0.2)
+    async with served(limits, unread_body) as (_, port), connected(port) as client:
+        client.send(HEAD + b"Content-Length: 5000\r\n\r\nx")
+        assert await client.answered() == b"no"
+        assert await client.ended()
 
 
 async def test_an_address_has_as_many_connections_as_the_limit_and_not_one_more() -> None:

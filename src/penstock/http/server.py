@@ -8,7 +8,9 @@ to everybody:
 - A body must keep arriving: at most `body_seconds` between bytes, and `bytes_per_second` on average
   after the first `body_seconds`. Time in which we do not read is not counted.
 - After the response was sent, at most `unread_bytes` more of the body are read, so that the client
-  can receive the response; then the connection is closed.
+  can receive the response. A response to a body that may be longer says `Connection: close`, and
+  the connection is closed after the body or after those bytes: a client must not send its next
+  request on it.
 - One address has at most `per_address` connections to this process. Addresses in `exempt`, such as
   a shared proxy, are not counted. IPv6 is counted by /64, the usual allocation of one host.
 
@@ -45,7 +47,9 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Iterator
 
-    from starlette.types import ASGIApp
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+    from uvicorn._types import ASGI3Application
+    from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 log = logging.get(__name__)
 KEEP_ALIVE_SECONDS = 75
@@ -143,7 +147,9 @@ class HttpProtocol(HttpToolsProtocol):
     _head_bytes = 0
     _body_began = 0.0
     _body_bytes = 0
+    _body_left: float = 0
     _unread_bytes = 0
+    _closes_after_body = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(cast("asyncio.Transport", transport))
@@ -211,6 +217,7 @@ class HttpProtocol(HttpToolsProtocol):
             self._refuse(self._too_large())
         if not self.transport.is_closing():
             self._head_bytes = 0
+            self._body_left = _announced_bytes(self.headers)
             self._await_body()
             super().on_headers_complete()
 
@@ -218,6 +225,7 @@ class HttpProtocol(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         self._body_bytes += len(body)
+        self._body_left -= len(body)
         self._expires = self._now + self.limits.body_seconds
         earned = self._body_bytes / self.limits.bytes_per_second
         self._expires = min(self._expires, self._body_began + self.limits.body_seconds + earned)
@@ -232,6 +240,8 @@ class HttpProtocol(HttpToolsProtocol):
             return
         self._stage, self._expires, self._unread_bytes = Stage.REQUEST, math.inf, 0
         super().on_message_complete()
+        if self._closes_after_body and self.cycle.response_complete:
+            self.transport.close()
 
     def send_400_response(self, msg: str) -> None:
         """Adds the security headers: a malformed request never reaches the application."""
@@ -243,6 +253,32 @@ class HttpProtocol(HttpToolsProtocol):
             super().send_400_response(msg)
         finally:
             self.server_state.default_headers = ordinary
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self._closes_after_body and self._stage is not Stage.BODY:
+            self.transport.close()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        async def closing(scope: Scope, receive: Receive, send: Send) -> None:
+            async def send_closing(message: Message) -> None:
+                is_start = message["type"] == "http.response.start"
+                if is_start and cycle.more_body and self._may_stay_unread():
+                    headers = [*message.get("headers", ()), (b"connection", b"close")]
+                    await send({**message, "headers": headers})
+                    # Otherwise uvicorn closes the connection while the client still sends, which
+                    # can cost the client the response.
+                    cycle.keep_alive = self._closes_after_body = True
+                else:
+                    await send(message)
+
+            await cast("ASGIApp", app)(scope, receive, send_closing)
+
+        super()._start_asgi_task(cycle, cast("ASGI3Application", closing))
+
+    def _may_stay_unread(self) -> bool:
+        """Whether the rest of the body may be more than we read after the response."""
+        return self._stage is Stage.BODY and self._body_left > self.limits.unread_bytes
 
     def _await_head(self) -> None:
         self._stage, self._expires = Stage.HEAD, self._now + self.limits.header_seconds
@@ -269,10 +305,19 @@ class HttpProtocol(HttpToolsProtocol):
     def _refuse(self, error: PenstockError) -> None:
         """Send the error, unless the application has begun to respond, and close the connection."""
         began = getattr(self.cycle, "response_started", False)
-        if not began or self.cycle.response_complete:
+        is_next = self._stage is not Stage.BODY and began and self.cycle.response_complete
+        if not began or is_next:
             self.transport.write(_answer(error, self.scheme or "http"))
         self._expires = self.loop.time() + self.limits.header_seconds
         self.transport.close()
+
+
+def _announced_bytes(headers: list[tuple[bytes, bytes]]) -> float:
+    """The length of a request's body, infinite if only its end will tell."""
+    fields = dict(headers)
+    if b"transfer-encoding" in fields:
+        return math.inf
+    return int(fields.get(b"content-length", b"0"))
 
 
 def _answer(error: PenstockError, scheme: str) -> bytes:
