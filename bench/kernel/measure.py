@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from rich.console import Console
 from bench.figures import Figure, figure, median, spread
 from bench.kernel.interpreter import ROOT, NotHere, python_with
 from bench.kernel.systems import OURS, SYSTEMS, System
+from penstock.kit.postgres.password import read_password
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -120,8 +122,10 @@ class Bench:
             dsn,
             *arguments,
         ]
+        # Not every peer's driver reads the file of the password that the address names.
+        environment = os.environ | {"PGPASSWORD": read_password(self.server.cluster.places)}
         process = await asyncio.create_subprocess_exec(
-            *command, cwd=ROOT, stdout=asyncio.subprocess.PIPE
+            *command, cwd=ROOT, env=environment, stdout=asyncio.subprocess.PIPE
         )
         output, _ = await process.communicate()
         if process.returncode:
