@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import httpx2
 import psutil
 from rich.console import Console
 
 from bench.abuse import users
+from bench.api.asking import Asker
 from bench.figures import Figure, figure, publish, quantile, show
 from bench.folder import temporary_folder
 from bench.load import places
@@ -28,9 +29,16 @@ QUIET_SECONDS = 30.0
 ABUSE_SECONDS = 120.0
 SETTLE_SECONDS = 5.0
 MEMORY_LOOK_SECONDS = 0.5
-SETTINGS = {"PENSTOCK_CONNECTIONS_EXEMPT": "127.0.0.1"}
-"""The users' address. The attackers have another, which is counted as any address is."""
+SETTINGS = {"PENSTOCK_CONNECTIONS_EXEMPT": "127.0.0.1", "PENSTOCK_LOCAL_ONLY": "false"}
+"""The users' address is exempt. The attackers have another, which is counted as any address is."""
+ATTACKER = "mallory@example.com"
 say = Console(stderr=True).print
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attacker:
+    key: str
+    graph: str
 
 
 async def main(arguments: Sequence[str]) -> int:
@@ -43,9 +51,11 @@ async def main(arguments: Sequence[str]) -> int:
 
 
 async def _measure(place: places.Place, part: float) -> dict[str, Figure]:
+    attacker = await _attacker(place)
+    await places.settled(place)
     await users.measure(place, SETTLE_SECONDS)
     quiet = await users.measure(place, QUIET_SECONDS * part)
-    attackers = await _attackers(place, await _analyst(place), ABUSE_SECONDS * part)
+    attackers = await _attack(place, attacker, ABUSE_SECONDS * part)
     megabytes: list[float] = []
     looking = asyncio.create_task(_look_at_memory(place.trees["plane"], megabytes))
     abused = await users.measure(place, ABUSE_SECONDS * part)
@@ -54,6 +64,9 @@ async def _measure(place: places.Place, part: float) -> dict[str, Figure]:
     say(f"what the attackers got: {outcomes}")
     say(f"errors of users: {sorted(set(quiet.errors + abused.errors))[:10]}")
     before, during = (quantile(users.milliseconds, 0.99) for users in (quiet, abused))
+    forbidden = sum(count for name, count in outcomes.items() if name in ("401", "403"))
+    if forbidden * 2 > sum(outcomes.values()):
+        raise SystemExit("The attackers were refused as strangers; this measures nothing.")
     restarted = sum(not psutil.pid_exists(pid) for pid in place.trees.values())
     return {
         "users_p99_alone": figure(before, "ms"),
@@ -71,26 +84,30 @@ async def _measure(place: places.Place, part: float) -> dict[str, Figure]:
     }
 
 
-async def _analyst(place: places.Place) -> str:
-    """The key of an ordinary account."""
-    async with httpx2.AsyncClient(
-        base_url=place.url, headers=place.headers[0], timeout=60, trust_env=False
-    ) as http:
-        user = {"username": "mallory@example.com", "role": "analyst"}
-        (await http.post("/api/users", json=user)).raise_for_status()
-        answer = await http.post("/api/users/mallory@example.com/api-keys")
-        key: str = answer.raise_for_status().json()["key"]
-        return key
+async def _attacker(place: places.Place) -> Attacker:
+    """An analyst with a graph of their own, made from a source that an operator shared."""
+    async with Asker(place.url, place.operator_token) as ask:
+        await ask("POST", "/api/users", {"username": ATTACKER, "role": "analyst"})
+        key = (await ask("POST", f"/api/users/{ATTACKER}/api-keys"))["key"]
+        [source] = await ask("GET", "/api/data-sources")
+        await ask("PUT", f"/api/data-sources/{source['id']}/shares/{ATTACKER}", {"role": "use"})
+        [snapshot] = await ask("GET", "/api/snapshots")
+    async with Asker(place.url, key) as ask:
+        body = {"snapshot_id": snapshot["id"], "name": "theirs"}
+        instance = await places.running_instance(ask, body)
+    return Attacker(key=key, graph=f"/wrapper/{instance['url_slug']}")
 
 
-async def _attackers(place: places.Place, key: str, seconds: float) -> asyncio.subprocess.Process:
+async def _attack(
+    place: places.Place, attacker: Attacker, seconds: float
+) -> asyncio.subprocess.Process:
     return await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
         "bench.abuse.attackers",
         place.url,
-        key,
-        place.path,
+        attacker.key,
+        attacker.graph,
         str(seconds),
         stdout=asyncio.subprocess.PIPE,
     )

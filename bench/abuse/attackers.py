@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import socket
 import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -17,7 +18,9 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 from urllib.parse import urlsplit
 
-ADDRESS = "127.0.0.2"
+import psutil
+
+LOOPBACK = "127.0.0.2"
 """Of this machine too, and not the users'."""
 MEGABYTE = 1024 * 1024
 TRICKLE_SECONDS = 1.0
@@ -44,10 +47,15 @@ class Attack:
     port: int
     key: str
     graph: str
+    address: str
     outcomes: Counter[str] = field(default_factory=Counter)
 
     def head(self, method: str, path: str, *fields: str) -> bytes:
-        shown = (f"{method} {path} HTTP/1.1", "Host: x", f"Authorization: Bearer {self.key}")
+        shown = (
+            f"{method} {path} HTTP/1.1",
+            f"Host: {self.host}",
+            f"Authorization: Bearer {self.key}",
+        )
         return "\r\n".join((*shown, "Content-Type: application/json", *fields, "", "")).encode()
 
     def post(self, path: str, body: bytes) -> bytes:
@@ -55,7 +63,7 @@ class Attack:
 
     @asynccontextmanager
     async def connected(self) -> AsyncIterator[Streams]:
-        streams = await asyncio.open_connection(self.host, self.port, local_addr=(ADDRESS, 0))
+        streams = await asyncio.open_connection(self.host, self.port, local_addr=(self.address, 0))
         try:
             yield streams
         finally:
@@ -69,8 +77,18 @@ class Attack:
                 await streams[0].readexactly(int(line.split(b":")[1]))
 
 
+def outside_address() -> str:
+    """Not a loopback address where the machine has another: those of loopback have no rate limit
+    as an address."""
+    for addresses in psutil.net_if_addrs().values():
+        for address in addresses:
+            if address.family == socket.AF_INET and not address.address.startswith("127."):
+                return address.address
+    return LOOPBACK
+
+
 async def slow_head(attack: Attack, streams: Streams) -> None:
-    streams[1].write(b"POST /api/mappings HTTP/1.1\r\nHost: x\r\n")
+    streams[1].write(b"POST /api/mappings HTTP/1.1\r\nHost: 127.0.0.1\r\n")
     while not streams[0].at_eof():
         streams[1].write(b"X-A: b\r\n")
         await _heard(attack, streams)
@@ -135,7 +153,7 @@ async def again_and_again(attack: Attack, behavior: Behavior) -> None:
 
 async def main(url: str, key: str, graph: str, seconds: float) -> None:
     parts = urlsplit(url)
-    attack = Attack(parts.hostname or "", parts.port or 80, key, graph)
+    attack = Attack(parts.hostname or "", parts.port or 80, key, graph, outside_address())
     tasks = [
         asyncio.create_task(again_and_again(attack, behavior))
         for behavior, count in BEHAVIORS.items()

@@ -47,6 +47,7 @@ class Place:
     path: str
     headers: list[dict[str, str]]
     trees: dict[str, int]
+    operator_token: str = ""
 
     def cpu(self) -> dict[str, float]:
         return {name: cpu.of_tree(pid) for name, pid in self.trees.items()}
@@ -62,18 +63,20 @@ async def plane(folder: Path, more: Mapping[str, str] | None = None) -> AsyncIte
         token = stack.home.secret("operator_token")
         keys = await ops_keys(stack.url, token, USERS)
         async with Asker(stack.url, token) as ask:
-            slug = await _instance(ask, folder)
+            mapping = await starts.mapping(ask, folder)
+            instance = await running_instance(ask, {"mapping_id": mapping, "name": "small"})
             await _end_worker(stack)
             try:
                 yield Place(
                     url=stack.url,
-                    path=f"/wrapper/{slug}",
+                    path=f"/wrapper/{instance['url_slug']}",
                     headers=[_headers(f"Bearer {key}") for key in keys],
                     trees={
                         "plane": stack.members["control-plane"].pid,
                         "graph": _graph_server(folder / "home"),
                         "postgres": postgres(stack),
                     },
+                    operator_token=token,
                 )
             finally:
                 await starts.ended(ask)
@@ -130,19 +133,15 @@ def postgres(stack: Stack) -> int:
     return int(pids[0].read_text().split()[0])
 
 
-async def _instance(ask: Asker, folder: Path) -> str:
-    mapping = await starts.mapping(ask, folder)
-    instance: dict[str, Any] = await ask(
-        "POST", "/api/instances", {"mapping_id": mapping, "name": "small"}
-    )
+async def running_instance(ask: Asker, body: Mapping[str, Any]) -> dict[str, Any]:
+    instance: dict[str, Any] = await ask("POST", "/api/instances", body)
     async with asyncio.timeout(starts.PATIENCE):
         while instance["status"] != "running":
             if instance["status"] == "failed":
                 raise SystemExit(f"The instance did not start: {instance['error_message']}")
             await asyncio.sleep(LOOK_SECONDS)
             instance = await ask("GET", f"/api/instances/{instance['id']}")
-    slug: str = instance["url_slug"]
-    return slug
+    return instance
 
 
 async def _end_worker(stack: Stack) -> None:

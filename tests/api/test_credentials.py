@@ -124,6 +124,17 @@ async def test_a_role_that_is_none_is_refused(behind_proxy: httpx2.AsyncClient, 
     error(await behind_proxy.get("/api/data-sources", headers=shown), 401, "INVALID_ROLE")
 
 
+async def test_a_credential_that_is_there_twice_is_refused(anyone: httpx2.AsyncClient) -> None:
+    for method, path, token in (
+        ("GET", ADMINS_ONLY, ADMIN),
+        ("POST", "/api/jobs", ADMIN),
+        ("POST", "/api/internal/jobs/claim", SERVICE),
+    ):
+        twice = [("Authorization", f"Bearer {token}")] * 2
+        answer = await anyone.request(method, path, headers=[*twice, ("X-Component", "worker")])
+        error(answer, 401, "INVALID_TOKEN")
+
+
 async def test_a_header_that_is_there_twice_is_refused(behind_proxy: httpx2.AsyncClient) -> None:
     for name in ("X-Username", "X-User-Role"):
         shown = [("X-Username", "ann"), ("X-User-Role", "analyst"), (name, "ops")]

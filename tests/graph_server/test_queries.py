@@ -8,6 +8,7 @@ import sys
 from asyncio.subprocess import PIPE
 from typing import TYPE_CHECKING
 
+import httpx2
 import pyarrow as pa
 import pytest
 
@@ -366,6 +367,14 @@ async def test_only_the_control_plane_is_believed(
     for path in ("/schema", "/status", "/lock"):
         answer = await server.http.get(path, headers=PROXY | {"Authorization": token})
         assert (answer.status_code, answer.json()["error"]["code"]) == (401, code)
+
+
+async def test_a_token_that_is_there_twice_is_refused(server: GraphServer) -> None:
+    request = server.http.build_request("GET", "/schema")
+    token = request.headers["Authorization"]
+    request.headers = httpx2.Headers([*request.headers.multi_items(), ("Authorization", token)])
+    answer = await server.http.send(request)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (401, "INVALID_TOKEN")
 
 
 async def test_every_query_is_logged_with_its_author_and_digest_and_without_its_text(

@@ -7,6 +7,7 @@ import codecs
 import fcntl
 import gzip
 import io
+import os
 import re
 import struct
 import zipfile
@@ -41,8 +42,8 @@ SHEET = "xl/worksheets/sheet1.xml"
 HUGE_BOOK_CELLS = 1_048_576 * 16_384
 
 
-def parser(table: TableLimits | None = None, **limits: float) -> Parser:
-    return Parser(replace(LIMITS, **limits), table or TableLimits(), parallel=1)
+def parser(table: TableLimits | None = None, *, parallel: int = 1, **limits: float) -> Parser:
+    return Parser(replace(LIMITS, **limits), table or TableLimits(), parallel=parallel)
 
 
 async def convert(
@@ -52,7 +53,9 @@ async def convert(
     source.write_bytes(data)
     work = folder / "work"
     work.mkdir()
-    return await (by or parser()).convert(source, Reading(name=name, **options), work)
+    return await (by or parser()).convert(
+        source, Reading(name=name, **options), work, username="ann"
+    )
 
 
 async def read_here(
@@ -374,6 +377,26 @@ async def test_a_process_writes_no_larger_file_than_it_may_and_sees_no_secret(
     assert answer == b'{"written":1048576,"environment":[]}'
 
 
+async def test_slow_files_of_one_user_leave_a_process_to_others(tmp_path: Path) -> None:
+    both = parser(parallel=2)
+    slow = []
+    for number in range(2):
+        folder = tmp_path / f"slow{number}"
+        folder.mkdir()
+        # Nobody writes to it, so whoever opens it waits.
+        os.mkfifo(folder / "given")
+        work = both.convert(folder / "given", Reading(name="x.csv"), folder, username="mallory")
+        slow.append(asyncio.create_task(work))
+    await asyncio.sleep(0)
+    try:
+        assert (await convert(tmp_path, "x.csv", b"a\n1\n", both)).rows == 1
+        assert not any(task.done() for task in slow)
+    finally:
+        for task in slow:
+            task.cancel()
+        await asyncio.gather(*slow, return_exceptions=True)
+
+
 async def test_a_filtered_sample_is_read_in_a_process_of_its_own(tmp_path: Path) -> None:
     stored = tmp_path / "stored.parquet"
     pq.write_table(NUMBERS, stored)
@@ -384,6 +407,6 @@ async def test_a_filtered_sample_is_read_in_a_process_of_its_own(tmp_path: Path)
             "filters": [{"column": "id", "op": "gte", "value": 4}],
         }
     )
-    path = await parser().sample(stored, side, 3, tmp_path)
+    path = await parser().sample(stored, side, 3, tmp_path, username="ann")
     with pa.OSFile(str(path)) as file:
         assert pa.ipc.open_file(file).read_all().column("id").to_pylist() == [4, 5, 6]

@@ -72,7 +72,14 @@ async def caller(
 Caller = Annotated[Identity, Depends(caller)]
 
 
+def check_one_credential(request: Request) -> None:
+    """Of two, a proxy in front may have checked the other one."""
+    if len(request.headers.getlist("authorization")) > 1:
+        raise InvalidToken("The header Authorization was sent more than once.")
+
+
 async def _identify(request: Request, parts: Services) -> Identity:
+    check_one_credential(request)
     headers = None if parts.people is None else parts.people.headers
     credentials = await _public(request)
     if credentials is not None:
@@ -160,6 +167,7 @@ async def _service(request: Request, parts: Services) -> ServiceCaller:
         raise AuthenticationRequired(
             "This control plane has no internal API.", hint="Set PENSTOCK_SERVICE_TOKEN."
         )
+    check_one_credential(request)
     credentials = await _internal(request)
     if credentials is None:
         raise AuthenticationRequired(

@@ -34,7 +34,10 @@ class Caller:
 
 async def trusted(request: Request) -> Caller:
     """Not a plain function, which the framework would send through a thread each time."""
-    scheme, _, shown = request.headers.get("authorization", "").partition(" ")
+    sent = request.headers.getlist("authorization")
+    if len(sent) > 1:
+        raise InvalidToken("The header Authorization was sent more than once.")
+    scheme, _, shown = "".join(sent).partition(" ")
     if scheme.lower() != "bearer" or not shown:
         raise AuthenticationRequired("A graph server is reached through its control plane.")
     token: SecretStr = request.app.state.token

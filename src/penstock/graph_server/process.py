@@ -87,7 +87,7 @@ class Process:
         with self._listener as listener:
             routes = algorithms.router(self._executions, backend=self._start.instance.backend)
             app = create_app(self._served, end=self._end, more=[routes])
-            server = HttpServer(app, ConnectionLimits(per_address=MOST_CONNECTIONS))
+            server = HttpServer(app, _connection_limits(self._start.instance))
             listening = asyncio.create_task(server.serve(sockets=[listener]))
             log.info(
                 "graph_server_listening",
@@ -177,6 +177,14 @@ def _named(error: Exception, phase: str) -> StartFailed:
     if isinstance(error, StartFailed):
         return error
     return StartFailed("STARTUP_FAILED", phase, f"{type(error).__name__}: {error}")
+
+
+def _connection_limits(mine: InstanceSettings) -> ConnectionLimits:
+    return ConnectionLimits(
+        header_seconds=mine.header_timeout_seconds,
+        body_seconds=mine.body_timeout_seconds,
+        per_address=MOST_CONNECTIONS,
+    )
 
 
 def _bind(mine: InstanceSettings) -> socket.socket:

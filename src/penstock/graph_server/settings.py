@@ -78,6 +78,14 @@ class GraphServerSettings(BaseSettings):
         "unset"
         " means: what the instance's memory leaves.",
     )
+    header_timeout_seconds: Annotated[float, Field(ge=1, le=300)] = Field(
+        10.0, description="How long the head of a request may take to come."
+    )
+    body_timeout_seconds: Annotated[float, Field(ge=1, le=3600)] = Field(
+        30.0,
+        description="How long the body of a request may pause, and how long it may come at less"
+        " than 1,024 bytes a second.",
+    )
     report_seconds: Annotated[float, Field(gt=0, le=3600)] = Field(
         60.0, description="Interval of the metrics reports."
     )

@@ -23,15 +23,15 @@ class _User:
 
 
 class Turns:
-    """A turn is waited for with limited patience. Who waits for one of their own takes none of the
-    others'."""
+    """A turn is waited for with limited patience, if it is limited. Who waits for one of their own
+    takes none of the others'."""
 
     def __init__(
         self,
         *,
         total: int,
         per_user: int,
-        patience: float = PATIENCE,
+        patience: float | None = PATIENCE,
         subject: str = "questions to data sources",
     ) -> None:
         self._room = asyncio.Semaphore(total)

@@ -126,7 +126,7 @@ class Uploads:
         upload_id = uuid4().hex
         key = f"{PREFIX}{upload_id}.parquet"
         with scratch_folder("upload") as folder:
-            parsed = await self._parser.convert(source, reading, folder)
+            parsed = await self._parser.convert(source, reading, folder, username=owner)
             digest, size = await asyncio.to_thread(_put, self.store(), key, parsed.path)
         try:
             async with self._db.transaction() as tx:
@@ -230,7 +230,9 @@ class Uploads:
             with path.open("wb") as target:
                 async for data in store.stream(upload.key):
                     await asyncio.to_thread(target.write, data)
-            sampled = await self._parser.sample(path, side, rows, folder)
+            sampled = await self._parser.sample(
+                path, side, rows, folder, username=upload.owner_username
+            )
             return await asyncio.to_thread(_read_sample, sampled)
 
 

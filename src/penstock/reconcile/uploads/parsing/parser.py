@@ -3,13 +3,13 @@ error."""
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from penstock.kit import limited_process, logging
+from penstock.kit.concurrency_limit import Turns
 from penstock.kit.errors import InvalidInput, PayloadTooLarge, PenstockError, rebuild
 from penstock.kit.limited_process import ProcessLimits, ProcessStopped
 from penstock.reconcile.uploads.parsing.limits import MB, TableLimits
@@ -39,12 +39,15 @@ class ParsedFile:
 
 
 class Parser:
-    """At most `parallel` processes at once; the others wait."""
+    """At most `parallel` processes at once; the others wait. One user's files leave a process to
+    others, where there is more than one."""
 
     def __init__(self, limits: ProcessLimits, table: TableLimits, *, parallel: int) -> None:
         self._limits = limits
         self._table = table
-        self._slots = asyncio.Semaphore(parallel)
+        self._turns = Turns(
+            total=parallel, per_user=max(1, parallel - 1), patience=None, subject="files"
+        )
 
     @classmethod
     def of(cls, settings: Settings) -> Parser:
@@ -56,7 +59,9 @@ class Parser:
         )
         return cls(limits, TableLimits.of(settings), parallel=settings.upload_parallel)
 
-    async def convert(self, source: Path, reading: Reading, folder: Path) -> ParsedFile:
+    async def convert(
+        self, source: Path, reading: Reading, folder: Path, *, username: str
+    ) -> ParsedFile:
         """Convert the file to Parquet in the folder."""
         request = {
             "task": "convert",
@@ -66,10 +71,12 @@ class Parser:
             "delimiter": reading.delimiter,
             "limits": asdict(self._table),
         }
-        answer = await self._run(request, folder)
+        answer = await self._run(request, folder, username)
         return ParsedFile(path=folder / ROWS_FILE, rows=answer["rows"], columns=answer["columns"])
 
-    async def sample(self, stored: Path, side: Side, rows: int, folder: Path) -> Path:
+    async def sample(
+        self, stored: Path, side: Side, rows: int, folder: Path, *, username: str
+    ) -> Path:
         """The first rows that pass the side's filters, as an Arrow file."""
         request = {
             "task": "sample",
@@ -77,11 +84,13 @@ class Parser:
             "side": side.model_dump(mode="json", exclude_unset=True),
             "rows": rows,
         }
-        await self._run(request, folder)
+        await self._run(request, folder, username)
         return folder / SAMPLE_FILE
 
-    async def _run(self, request: Mapping[str, object], folder: Path) -> dict[str, Any]:
-        async with self._slots:
+    async def _run(
+        self, request: Mapping[str, object], folder: Path, username: str
+    ) -> dict[str, Any]:
+        async with self._turns.taken(username):
             try:
                 data = await limited_process.run(MODULE, request, folder, self._limits)
             except ProcessStopped as e:
