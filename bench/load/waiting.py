@@ -3,8 +3,8 @@ PORT TOKEN COUNT`.
 
 They poll as long as an idle worker does and ask again when they hear that there is nothing; with
 `beating` they also send the heartbeats of busy workers, every 15 seconds. HTTP by hand: what is
-measured is the other side. Prints `waiting` once all have asked, and at the end of its input how
-many answers there were.
+measured is the other side. Whoever is refused asks no more. Prints `waiting` once all have asked,
+and at the end of its input how many answers there were.
 """
 
 from __future__ import annotations
@@ -54,6 +54,7 @@ class Waiter(asyncio.Protocol):
         self.answered.set()
         if not self._buffer.startswith(b"HTTP/1.1 200"):
             self.refusals.append(self._buffer)
+            return
         self._buffer = b""
         if self._pause:
             asyncio.get_running_loop().call_later(self._pause, self._ask)
@@ -94,12 +95,12 @@ async def main(host: str, port: str, token: str, count: str, *words: str) -> Non
 async def _open(host: str, port: str, token: str, number: int, beating: bool) -> list[Waiter]:
     worker = {"worker": f"bench/{number}", "session": str(uuid4()), "queues": ["default"]}
     wait = POLL_SECONDS * random.uniform(SHORTEST_POLL, 1)
-    claim = _request(token, "claim", worker | {"limit": 10, "wait_seconds": wait})
+    claim = _request(host, token, "claim", worker | {"limit": 10, "wait_seconds": wait})
     alive = worker | {"slots": 10, "version": "bench"}
-    register = _request(token, "register", alive)
+    register = _request(host, token, "register", alive)
     waiters = [await _connected(host, port, Waiter(register, claim))]
     if beating:
-        beat = _request(token, "renew", alive | {"held": []})
+        beat = _request(host, token, "renew", alive | {"held": []})
         waiters.append(await _connected(host, port, Waiter(beat, beat, BEAT_SECONDS)))
     return waiters
 
@@ -109,11 +110,11 @@ async def _connected(host: str, port: str, waiter: Waiter) -> Waiter:
     return waiter
 
 
-def _request(token: str, verb: str, body: dict[str, object]) -> bytes:
+def _request(host: str, token: str, verb: str, body: dict[str, object]) -> bytes:
     content = json.dumps(body).encode()
     lines = [
         f"POST /api/internal/jobs/{verb} HTTP/1.1",
-        "Host: bench",
+        f"Host: {host}",
         f"Authorization: Bearer {token}",
         "X-Component: worker",
         "Content-Type: application/json",
