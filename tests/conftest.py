@@ -20,7 +20,7 @@ import pytest
 
 from penstock.kit.migrate import find, migrate
 from penstock.kit.postgres import Cluster, ClusterSettings
-from penstock.wiring.migrations import ROOMS_WITH_TABLES
+from penstock.wiring.migrations import MIGRATION_PACKAGES
 from tests.memory_folder import use_memory
 from tests.servers import postgres
 
@@ -95,7 +95,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 async def prepare_template(dsn: str) -> None:
     """What every test's database begins with; it must leave no connection open."""
-    await migrate(dsn, find(ROOMS_WITH_TABLES))
+    await migrate(dsn, find(MIGRATION_PACKAGES))
 
 
 @pytest.fixture(scope="session")

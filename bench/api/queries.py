@@ -51,8 +51,8 @@ async def counts(dsn: str, home: Path, paths: Mapping[str, str]) -> dict[str, in
         home=home, operator_token=TOKEN, service_token="service", secret_key=new_key(), port=0
     )
     counter = Counter()
-    async with build_control_plane(settings, dsn) as parts:
-        transport = httpx2.ASGITransport(app=create_app(parts))
+    async with build_control_plane(settings, dsn) as services:
+        transport = httpx2.ASGITransport(app=create_app(services))
         headers = {"Authorization": f"Bearer {TOKEN}"}
         async with httpx2.AsyncClient(
             transport=transport, base_url="http://bench", headers=headers

@@ -32,7 +32,7 @@ from penstock.kit.config import Settings
 from penstock.kit.db import Db
 from penstock.kit.migrate import find, migrate
 from penstock.wiring.control_plane import build_control_plane
-from penstock.wiring.migrations import ROOMS_WITH_TABLES
+from penstock.wiring.migrations import MIGRATION_PACKAGES
 from penstock.worker.runtime import Worker
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ async def store(dsn: str, size: int = 6) -> AsyncIterator[PgJobStore]:
 
 
 async def setup(dsn: str) -> None:
-    await migrate(dsn, find(ROOMS_WITH_TABLES))
+    await migrate(dsn, find(MIGRATION_PACKAGES))
 
 
 async def bulk(section: Section, dsn: str, jobs: int, batch: int) -> None:
@@ -179,9 +179,9 @@ async def pickup_http(_section: Section, dsn: str, jobs: int, _batch: int) -> li
     HTTP."""
     logging.configure(level="ERROR")
     settings = Settings(service_token=SecretStr(TOKEN), port=0)
-    async with build_control_plane(settings, dsn, kinds=KINDS) as parts:
+    async with build_control_plane(settings, dsn, kinds=KINDS) as services:
         with bind("127.0.0.1", 0) as listener:
-            async with listening(parts, listener) as url, HttpJobStore(url, TOKEN) as source:
+            async with listening(services, listener) as url, HttpJobStore(url, TOKEN) as source:
                 return await _pickup(lambda: HttpJobStore(url, TOKEN), source, jobs)
 
 

@@ -6,7 +6,7 @@ import asyncpg
 import httpx2
 import pytest
 
-from tests.api.plane import OPERATOR, SERVICE, Edge, plane
+from tests.api.control_plane import OPERATOR, SERVICE, Edge, plane
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -21,14 +21,14 @@ async def edge() -> AsyncIterator[Edge]:
 
 
 @pytest.fixture
-async def parts(database: str) -> AsyncIterator[Services]:
+async def services(database: str) -> AsyncIterator[Services]:
     async with plane(database) as services:
         yield services
 
 
 @pytest.fixture
-def url(edge: Edge, parts: Services) -> Iterator[str]:
-    with edge.showing(parts) as shown:
+def url(edge: Edge, services: Services) -> Iterator[str]:
+    with edge.showing(services) as shown:
         yield shown
 
 

@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from structlog.testing import capture_logs
 
 from penstock.api.access_log import EVENTS_AT_ONCE, EVENTS_PER_SECOND, Refusals
-from tests.api.plane import ANALYST, OPERATOR, SERVICE
+from tests.api.control_plane import ANALYST, OPERATOR, SERVICE
 from tests.api.test_users import bearer
 
 if TYPE_CHECKING:
@@ -93,12 +93,12 @@ async def test_what_is_let_in_is_no_refusal(anyone: httpx2.AsyncClient) -> None:
     assert refusals_in(logs) == []
 
 
-async def test_a_flood_is_counted_whole_and_logged_in_part(parts: Services) -> None:
+async def test_a_flood_is_counted_whole_and_logged_in_part(services: Services) -> None:
     now = 0.0
     registry = CollectorRegistry()
     refusals = Refusals(registry, ticks=lambda: now)
     app = FastAPI()
-    app.state.parts = parts
+    app.state.services = services
     scope = {
         "app": app,
         "client": ("198.51.100.7", 1),

@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING
 
 import httpx2
 
-from tests.api.plane import SERVICE, plane
+from tests.api.control_plane import SERVICE, plane
 
 if TYPE_CHECKING:
-    from tests.api.plane import Edge
+    from tests.api.control_plane import Edge
 
 
 async def test_without_a_service_token_there_is_no_internal_api(database: str, edge: Edge) -> None:
-    async with plane(database, service_token=None) as parts:
-        with edge.showing(parts) as url:
+    async with plane(database, service_token=None) as services:
+        with edge.showing(services) as url:
             await _closed(url, ["None", "x", SERVICE])
 
 
 async def test_an_empty_service_token_opens_nothing(database: str, edge: Edge) -> None:
-    async with plane(database, service_token="") as parts:
-        with edge.showing(parts) as url:
+    async with plane(database, service_token="") as services:
+        with edge.showing(services) as url:
             await _closed(url, ["None", "x", SERVICE])
 
 

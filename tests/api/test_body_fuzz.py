@@ -24,18 +24,18 @@ from penstock.api import permissions
 from penstock.api.request_bodies import JSON_BODY_BYTES
 from penstock.api.server import Server, bind
 from penstock.http.server import ConnectionLimits
-from tests.api.desk import Desk, sitting
 from tests.api.metered import LoopMeter
 from tests.api.raw import Client, connected
-from tests.api.things import FIXED
-from tests.graphs.stand import TOKEN
+from tests.api.resources import FIXED
+from tests.api.running_api import Api, running_api
+from tests.graphs.deployment import TOKEN
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
     from fastapi import FastAPI
 
-    from tests.api.plane import Edge
+    from tests.api.control_plane import Edge
 
 SEED = int(
     os.environ.get("PENSTOCK_FUZZ_SEED", datetime.datetime.now(datetime.UTC).strftime("%Y%m%d"))
@@ -94,7 +94,7 @@ attacks = st.builds(
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    desk: Desk
+    api: Api
     meter: LoopMeter
     port: int
     routes: list[tuple[str, str]]
@@ -106,14 +106,14 @@ async def target(
 ) -> AsyncIterator[Target]:
     home = tmp_path_factory.mktemp("home")
     lake = {"lake": {"warehouse": (home / "warehouse").as_uri()}}
-    async with sitting(lasting_database, edge, home, catalogs=lake) as desk:
+    async with running_api(lasting_database, edge, home, catalogs=lake) as api:
         assert edge.app is not None
         meter = LoopMeter(edge.app)
         with bind("127.0.0.1", 0) as listener:
             server = Server(meter, ConnectionLimits(body_seconds=2, header_seconds=2))
             task = asyncio.create_task(server.serve(sockets=[listener]))
             await server.tried.wait()
-            yield Target(desk, meter, listener.getsockname()[1], list(routes(edge.app)))
+            yield Target(api, meter, listener.getsockname()[1], list(routes(edge.app)))
             server.should_exit = True
             await task
 

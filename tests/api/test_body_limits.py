@@ -20,11 +20,11 @@ from penstock.api.request_bodies import (
 )
 from penstock.http.body_memory import SMALL_BYTES, BodyMemory, CountedBody
 from tests.api.answers import error
-from tests.api.desk import Desk, sitting
 from tests.api.raw import connected
+from tests.api.resources import FIXED
+from tests.api.running_api import Api, running_api
 from tests.api.shapes import all_unbounded, bodies
-from tests.api.things import FIXED
-from tests.graphs.stand import TOKEN
+from tests.graphs.deployment import TOKEN
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -33,24 +33,24 @@ if TYPE_CHECKING:
     from fastapi.routing import APIRoute
     from starlette.types import Message
 
-    from tests.api.plane import Edge
+    from tests.api.control_plane import Edge
 
 JSON = {"Content-Type": "application/json"}
 WITHOUT_MODEL = re.compile(r"/wrapper/|/api/uploads$|/api/iceberg/")
 
 
 @pytest.fixture(scope="module")
-async def desk(
+async def api(
     lasting_database: str, edge: Edge, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[Desk]:
+) -> AsyncIterator[Api]:
     home = tmp_path_factory.mktemp("home")
     lake = {"lake": {"warehouse": (home / "warehouse").as_uri()}}
-    async with sitting(lasting_database, edge, home, catalogs=lake) as running:
+    async with running_api(lasting_database, edge, home, catalogs=lake) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
-def app(desk: Desk, edge: Edge) -> FastAPI:
+def app(api: Api, edge: Edge) -> FastAPI:
     assert edge.app is not None
     return edge.app
 
@@ -102,7 +102,7 @@ async def test_nobody_without_a_credential_has_a_body_read(app: FastAPI, edge: E
     assert tried > 80
 
 
-async def test_a_role_that_may_not_call_a_route_has_no_body_read(edge: Edge, desk: Desk) -> None:
+async def test_a_role_that_may_not_call_a_route_has_no_body_read(edge: Edge, api: Api) -> None:
     port = int(edge.url.rpartition(":")[2])
     for head in ("PUT /api/config/export", "PUT /api/drain", "POST /api/internal/jobs/finish"):
         async with connected(port) as client:
@@ -114,7 +114,7 @@ async def test_a_role_that_may_not_call_a_route_has_no_body_read(edge: Edge, des
 
 
 async def test_every_route_takes_as_much_as_its_limit_and_not_one_byte_more(
-    app: FastAPI, desk: Desk, edge: Edge
+    app: FastAPI, api: Api, edge: Edge
 ) -> None:
     """One byte more is refused by Content-Length; at the limit the route waits for the body."""
     port = int(edge.url.rpartition(":")[2])
@@ -134,7 +134,7 @@ async def test_every_route_takes_as_much_as_its_limit_and_not_one_byte_more(
             client.send(f"{head}Content-Length: {limit + 1}\r\n\r\n".encode())
             refused = await client.refused()
             assert refused == (413, "PAYLOAD_TOO_LARGE"), (method, path)
-    payloads = desk.parts.max_body_bytes
+    payloads = api.services.max_body_bytes
     assert {OPEN_BODY_BYTES, JSON_BODY_BYTES, LARGE_BODY_BYTES, payloads, 1024**3} == limits
 
 
@@ -143,37 +143,37 @@ def _asked(app: FastAPI, method: str, route: APIRoute) -> Request:
 
 
 async def test_an_ordinary_body_may_be_as_large_as_the_limit_and_not_one_byte_more(
-    desk: Desk, edge: Edge
+    api: Api, edge: Edge
 ) -> None:
     body = b'{"resource_type": "mapping", "resource_id": 999999}'
-    fits = await desk.ann.post("/api/favorites", content=body.ljust(JSON_BODY_BYTES), headers=JSON)
+    fits = await api.ann.post("/api/favorites", content=body.ljust(JSON_BODY_BYTES), headers=JSON)
     error(fits, 404, "RESOURCE_NOT_FOUND")
     more = body.ljust(JSON_BODY_BYTES + 1)
     error(
-        await desk.ann.post("/api/favorites", content=more, headers=JSON), 413, "PAYLOAD_TOO_LARGE"
+        await api.ann.post("/api/favorites", content=more, headers=JSON), 413, "PAYLOAD_TOO_LARGE"
     )
     assert edge.app is not None
     assert edge.app.state.body_memory.used == 0
 
 
-async def test_a_body_with_endless_problems_is_refused_without_a_list_of_them(desk: Desk) -> None:
+async def test_a_body_with_endless_problems_is_refused_without_a_list_of_them(api: Api) -> None:
     wide = {f"unknown{n}": 1 for n in range(50_000)}
-    answer = await desk.ann.post("/api/favorites", json=wide)
+    answer = await api.ann.post("/api/favorites", json=wide)
     error(answer, 422, "VALIDATION_FAILED")
     assert "50,002 errors" in answer.text
     assert len(answer.content) < 1000
 
 
-async def test_a_list_past_its_most_is_one_problem(desk: Desk) -> None:
+async def test_a_list_past_its_most_is_one_problem(api: Api) -> None:
     body = {"name": "m", "node_definitions": [0] * 400_000}
-    answer = await desk.ann.post("/api/mappings", json=body)
+    answer = await api.ann.post("/api/mappings", json=body)
     error(answer, 422, "VALIDATION_FAILED")
     assert "at most" in answer.text
     assert len(answer.content) < 1000
 
 
-async def test_twenty_problems_are_listed_and_all_are_counted(desk: Desk) -> None:
-    answer = await desk.ann.post("/api/favorites", json={f"unknown{n}": 1 for n in range(998)})
+async def test_twenty_problems_are_listed_and_all_are_counted(api: Api) -> None:
+    answer = await api.ann.post("/api/favorites", json={f"unknown{n}": 1 for n in range(998)})
     details = error(answer, 422, "VALIDATION_FAILED")["details"]
     assert (len(details["fields"]), details["count"]) == (20, 1000)
 

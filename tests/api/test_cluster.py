@@ -10,35 +10,35 @@ import pytest
 from penstock.kit.errors import Unavailable
 from penstock.operations.health import Health, overall
 from tests.api.answers import error
-from tests.api.desk import Desk, data_of, sitting
-from tests.graphs.stand import shop
+from tests.api.running_api import Api, data_of, running_api
+from tests.graphs.deployment import shop
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from tests.api.plane import Edge
+    from tests.api.control_plane import Edge
 
 CLUSTER = "/api/cluster"
 
 
 @pytest.fixture
-async def desk(database: str, edge: Edge, tmp_path: Path) -> AsyncIterator[Desk]:
-    async with sitting(database, edge, tmp_path / "home") as desk:
-        yield desk
+async def api(database: str, edge: Edge, tmp_path: Path) -> AsyncIterator[Api]:
+    async with running_api(database, edge, tmp_path / "home") as api:
+        yield api
 
 
-async def health(desk: Desk) -> tuple[str, dict[str, Any]]:
-    report = data_of(await desk.oz.get(f"{CLUSTER}/health"))
+async def health(api: Api) -> tuple[str, dict[str, Any]]:
+    report = data_of(await api.oz.get(f"{CLUSTER}/health"))
     assert report["checked_at"].endswith("Z")
     return report["status"], report["components"]
 
 
-async def test_parts_that_answer_are_healthy_and_timed(desk: Desk, tmp_path: Path) -> None:
-    await desk.graphs.sources.add(
+async def test_parts_that_answer_are_healthy_and_timed(api: Api, tmp_path: Path) -> None:
+    await api.graphs.sources.add(
         name="shop", kind="duckdb", owner="ann", config=shop(tmp_path), secrets={}
     )
-    _, components = await health(desk)
+    _, components = await health(api)
     assert {"database", "storage", "workers", "source:shop"} <= set(components)
     for name in ("database", "storage", "source:shop"):
         assert components[name]["status"] == "healthy", components[name]
@@ -47,14 +47,12 @@ async def test_parts_that_answer_are_healthy_and_timed(desk: Desk, tmp_path: Pat
 
 
 async def test_a_part_that_is_away_says_why_and_degrades_the_whole(
-    desk: Desk, tmp_path: Path
+    api: Api, tmp_path: Path
 ) -> None:
     config = shop(tmp_path)
-    await desk.graphs.sources.add(
-        name="shop", kind="duckdb", owner="ann", config=config, secrets={}
-    )
+    await api.graphs.sources.add(name="shop", kind="duckdb", owner="ann", config=config, secrets={})
     (tmp_path / "shop.duckdb").unlink()
-    status, components = await health(desk)
+    status, components = await health(api)
     assert status == "degraded"
     assert components["source:shop"]["status"] == "unhealthy"
     assert components["source:shop"]["error"]
@@ -88,9 +86,9 @@ async def test_a_part_that_hangs_or_breaks_is_told_without_its_insides() -> None
     assert overall({"database": answers["database"]}) == "healthy"
 
 
-async def test_instances_are_counted_by_status_and_owner_against_the_limits(desk: Desk) -> None:
+async def test_instances_are_counted_by_status_and_owner_against_the_limits(api: Api) -> None:
     data_of(
-        await desk.oz.put("/api/config/concurrency", json={"per_analyst": 2, "cluster_total": 3})
+        await api.oz.put("/api/config/concurrency", json={"per_analyst": 2, "cluster_total": 3})
     )
     for owner, status in (
         ("ann", "running"),
@@ -98,8 +96,8 @@ async def test_instances_are_counted_by_status_and_owner_against_the_limits(desk
         ("ben", "failed"),
         ("ben", "stopping"),
     ):
-        await desk.instance(owner=owner, status=status)
-    assert data_of(await desk.oz.get(f"{CLUSTER}/instances")) == {
+        await api.instance(owner=owner, status=status)
+    assert data_of(await api.oz.get(f"{CLUSTER}/instances")) == {
         "total": 4,
         "by_status": {"running": 1, "suspended": 1, "failed": 1, "stopping": 1},
         "by_owner": [{"owner_username": "ben", "count": 3}, {"owner_username": "ann", "count": 1}],
@@ -107,11 +105,11 @@ async def test_instances_are_counted_by_status_and_owner_against_the_limits(desk
     }
 
 
-async def test_metrics_tell_what_everything_takes(desk: Desk) -> None:
-    await desk.mapping()
-    await desk.snapshot(status="ready", size_bytes=2**40, prefix="p/")
-    await desk.instance(status="running", memory_usage_bytes=5, disk_usage_bytes=7)
-    metrics = data_of(await desk.oz.get(f"{CLUSTER}/metrics"))
+async def test_metrics_tell_what_everything_takes(api: Api) -> None:
+    await api.mapping()
+    await api.snapshot(status="ready", size_bytes=2**40, prefix="p/")
+    await api.instance(status="running", memory_usage_bytes=5, disk_usage_bytes=7)
+    metrics = data_of(await api.oz.get(f"{CLUSTER}/metrics"))
     assert (metrics["mappings"], metrics["snapshots"], metrics["instances"]) == (
         1,
         {"ready": 1},
@@ -132,7 +130,7 @@ async def test_metrics_tell_what_everything_takes(desk: Desk) -> None:
     assert set(metrics["database_connections"]) == {"active", "idle"}
 
 
-async def test_only_operators_look(desk: Desk) -> None:
+async def test_only_operators_look(api: Api) -> None:
     for what in ("health", "instances", "metrics"):
-        for somebody in (desk.ann, desk.ada):
+        for somebody in (api.ann, api.ada):
             error(await somebody.get(f"{CLUSTER}/{what}"), 403, "PERMISSION_DENIED")

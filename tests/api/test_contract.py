@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tests.api.desk import sitting
+from tests.api.running_api import running_api
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.api.plane import Edge
+    from tests.api.control_plane import Edge
 
 MAPPING = """
     id owner_username name description current_version created_at updated_at ttl
@@ -162,8 +162,8 @@ FIELDS = {
 async def test_every_answer_has_the_fields_that_its_clients_know(
     database: str, edge: Edge, tmp_path: Path
 ) -> None:
-    async with sitting(database, edge, tmp_path / "home") as desk:
-        paths = (await desk.ann.get("/api/openapi.json")).json()["paths"]
+    async with running_api(database, edge, tmp_path / "home") as api:
+        paths = (await api.ann.get("/api/openapi.json")).json()["paths"]
     for (operation, place), fields in FIELDS.items():
         missing = set(fields.split()) - set(_found(paths, operation, place))
         assert not missing, (operation, place, missing)

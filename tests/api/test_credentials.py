@@ -16,14 +16,14 @@ from penstock.api.local_only import PROXY_HEADERS
 from penstock.kit.outbound import FOR_OPERATOR
 from tests.accounts.provider import AUDIENCE, Provider
 from tests.api.answers import error
-from tests.api.plane import ADMIN, INSTANCE_TOKENS, OPERATOR, SERVICE, plane
+from tests.api.control_plane import ADMIN, INSTANCE_TOKENS, OPERATOR, SERVICE, plane
 from tests.api.test_users import add, bearer, make_key
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from penstock.api.services import Services
-    from tests.api.plane import Edge
+    from tests.api.control_plane import Edge
 
 ADMINS_ONLY = "/api/jobs"
 OPS_ONLY = "/api/audit"
@@ -31,21 +31,21 @@ PROXY_SECRET = "a secret of the proxy and us"
 
 
 @asynccontextmanager
-async def client_of(edge: Edge, parts: Services) -> AsyncIterator[httpx2.AsyncClient]:
-    with edge.showing(parts) as url:
+async def client_of(edge: Edge, services: Services) -> AsyncIterator[httpx2.AsyncClient]:
+    with edge.showing(services) as url:
         async with httpx2.AsyncClient(base_url=url, trust_env=False, timeout=30) as client:
             yield client
 
 
 @pytest.fixture
 async def behind_proxy(database: str, edge: Edge) -> AsyncIterator[httpx2.AsyncClient]:
-    async with plane(database, trust=True) as parts, client_of(edge, parts) as client:
+    async with plane(database, trust=True) as services, client_of(edge, services) as client:
         yield client
 
 
 @pytest.fixture
 async def local(database: str, edge: Edge) -> AsyncIterator[httpx2.AsyncClient]:
-    async with plane(database, local_only=True) as parts, client_of(edge, parts) as client:
+    async with plane(database, local_only=True) as services, client_of(edge, services) as client:
         yield client
 
 
@@ -189,7 +189,7 @@ async def test_a_proxy_is_known_by_its_address_its_secret_or_both(
         {} if header is None else {"X-Penstock-Proxy-Secret": header}
     )
     trusting = plane(database, trust=True, proxies=proxies, proxy_secret=secret)
-    async with trusting as parts, client_of(edge, parts) as client:
+    async with trusting as services, client_of(edge, services) as client:
         answer = await client.get("/api/data-sources", headers=headers)
         assert answer.status_code == status
         if status == 401:
@@ -198,8 +198,8 @@ async def test_a_proxy_is_known_by_its_address_its_secret_or_both(
 
 async def test_nobody_becomes_the_proxy_by_claiming_its_address(database: str, edge: Edge) -> None:
     async with (
-        plane(database, trust=True, proxies="10.0.0.7") as parts,
-        client_of(edge, parts) as client,
+        plane(database, trust=True, proxies="10.0.0.7") as services,
+        client_of(edge, services) as client,
     ):
         for name in ("X-Forwarded-For", "X-Real-IP", "Forwarded"):
             headers = {"X-Username": "ann", name: "10.0.0.7"}
@@ -214,8 +214,8 @@ async def test_a_role_header_of_others_than_the_proxy_changes_nothing(
     database: str, edge: Edge
 ) -> None:
     async with (
-        plane(database, trust=True, proxies="10.0.0.7") as parts,
-        client_of(edge, parts) as client,
+        plane(database, trust=True, proxies="10.0.0.7") as services,
+        client_of(edge, services) as client,
     ):
         lowered = bearer(OPERATOR) | {"X-User-Role": "analyst"}
         assert (await client.get(OPS_ONLY, headers=lowered)).status_code == 200
@@ -280,10 +280,10 @@ async def with_provider(
 ) -> AsyncIterator[httpx2.AsyncClient]:
     settings = OidcSettings(issuer=provider.url, audience=AUDIENCE, **changed)
     oidc = Oidc(settings, Keys(settings, reach=anywhere, outbound=FOR_OPERATOR))
-    async with plane(database) as parts:
-        assert parts.people is not None
-        holders = TokenHolders(oidc, parts.people.users)
-        knowing = replace(parts, authenticators=(*parts.authenticators, holders))
+    async with plane(database) as services:
+        assert services.people is not None
+        holders = TokenHolders(oidc, services.people.users)
+        knowing = replace(services, authenticators=(*services.authenticators, holders))
         async with client_of(edge, knowing) as client:
             yield client
 

@@ -19,7 +19,7 @@ from penstock.kit import logging
 from penstock.kit.vault import Vault
 from penstock.sources.registry import DRIVERS
 from tests.api.answers import enqueue, error
-from tests.api.plane import ADMIN, ANALYST
+from tests.api.control_plane import ADMIN, ANALYST
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -344,13 +344,13 @@ async def test_a_source_that_live_jobs_read_is_not_dropped(
 
 async def test_without_a_key_no_credential_is_taken(
     operator: httpx2.AsyncClient,
-    parts: Services,
+    services: Services,
     shop: dict[str, Any],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert parts.sources is not None
+    assert services.sources is not None
     source = await add(operator, private())
-    monkeypatch.setattr(parts.sources.records, "_vault", Vault([]))
+    monkeypatch.setattr(services.sources.records, "_vault", Vault([]))
     refused = error(await operator.post(SOURCES, json=private("other")), 503, "SECRET_KEY_MISSING")
     assert "PENSTOCK_SECRET_KEY" in refused["details"]["hint"]
     for method, path in (("POST", "/test"), ("GET", "/browse")):
@@ -363,12 +363,12 @@ async def test_without_a_key_no_credential_is_taken(
 
 async def test_private_places_are_refused_where_they_are_not_allowed(
     operator: httpx2.AsyncClient,
-    parts: Services,
+    services: Services,
     shop: dict[str, Any],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert isinstance(parts.sources, Sources)
-    monkeypatch.setattr(parts.sources.records, "_reach", Reach(private=False))
+    assert isinstance(services.sources, Sources)
+    monkeypatch.setattr(services.sources.records, "_reach", Reach(private=False))
     for body in (private(), shop):
         refused = error(await operator.post(SOURCES, json=body), 422, "URL_REFUSED")
         assert "PENSTOCK_ALLOW_PRIVATE_SOURCES" in refused["details"]["hint"]
@@ -386,7 +386,7 @@ def written() -> Iterator[io.StringIO]:
 
 async def test_a_marked_secret_is_found_nowhere(
     operator: httpx2.AsyncClient,
-    parts: Services,
+    services: Services,
     database: str,
     written: io.StringIO,
     caplog: pytest.LogCaptureFixture,
@@ -434,8 +434,8 @@ async def test_a_marked_secret_is_found_nowhere(
         ):
             await call(method, f"{SOURCES}/{source}{path}")
         await call("PUT", f"{SOURCES}/{source}", {"credentials": {"password": MARK}})
-    assert parts.sources is not None
-    await parts.loops[0].pass_()
+    assert services.sources is not None
+    await services.loops[0].pass_()
 
     async def broken(*_: object) -> None:
         raise OSError(f"could not connect: password={MARK} host=x")
@@ -443,13 +443,13 @@ async def test_a_marked_secret_is_found_nowhere(
     monkeypatch.setattr("penstock.sources.postgres.source.PostgresSource._within", broken)
     await call("POST", f"{SOURCES}/1/test")
     await call("GET", f"{SOURCES}/1/browse")
-    await parts.loops[0].pass_()
+    await services.loops[0].pass_()
     await call("GET", SOURCES)
     await call("GET", "/metrics")
     assert {a.status_code for a in answers} >= {200, 201, 422, 500, 503}
     texts = [a.text for a in answers if f'"user":"{MARK}"' not in a.text.replace(" ", "")]
     assert len(texts) > 15
-    for text in (*texts, written.getvalue(), caplog.text, repr(parts), await _dump(database)):
+    for text in (*texts, written.getvalue(), caplog.text, repr(services), await _dump(database)):
         assert MARK not in text, text[:2000]
     assert "request_failed" in written.getvalue()
 

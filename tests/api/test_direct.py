@@ -11,7 +11,7 @@ import pytest
 
 from penstock.api import direct
 from penstock.api.jobs.jobs import JobSummary
-from tests.api.plane import ADMIN, ANALYST, OPERATOR, SERVICE
+from tests.api.control_plane import ADMIN, ANALYST, OPERATOR, SERVICE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping

@@ -106,13 +106,13 @@ async def test_no_identifier_breaks_anything(operator: httpx2.AsyncClient) -> No
 
 
 async def test_a_body_past_the_limit_is_refused_whether_it_says_so_or_not(
-    operator: httpx2.AsyncClient, parts: Services
+    operator: httpx2.AsyncClient, services: Services
 ) -> None:
     async def unannounced() -> AsyncIterator[bytes]:
-        for _ in range(parts.max_body_bytes // 65536 + 1):
+        for _ in range(services.max_body_bytes // 65536 + 1):
             yield b" " * 65536
 
-    too_large = b" " * (parts.max_body_bytes + 1)
+    too_large = b" " * (services.max_body_bytes + 1)
     error(
         await operator.post("/api/jobs", content=too_large, headers=JSON), 413, "PAYLOAD_TOO_LARGE"
     )
@@ -121,12 +121,12 @@ async def test_a_body_past_the_limit_is_refused_whether_it_says_so_or_not(
         413,
         "PAYLOAD_TOO_LARGE",
     )
-    fits = b'{"kind": "work"}'.ljust(parts.max_body_bytes)
+    fits = b'{"kind": "work"}'.ljust(services.max_body_bytes)
     assert (await operator.post("/api/jobs", content=fits, headers=JSON)).status_code == 201
 
 
 async def test_what_nobody_foresaw_is_an_internal_error_without_internals(
-    operator: httpx2.AsyncClient, parts: Services, monkeypatch: pytest.MonkeyPatch
+    operator: httpx2.AsyncClient, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("the password is hunter2")
@@ -136,7 +136,7 @@ async def test_what_nobody_foresaw_is_an_internal_error_without_internals(
             logged.append((event, values["path"]))
 
     logged: list[tuple[str, str]] = []
-    monkeypatch.setattr(type(parts.store), "job", broken)
+    monkeypatch.setattr(type(services.store), "job", broken)
     monkeypatch.setattr(request_ids, "log", Log())
     answer = await operator.get("/api/jobs/1")
     assert logged == [("request_failed", "/api/jobs/1")]
@@ -146,9 +146,9 @@ async def test_what_nobody_foresaw_is_an_internal_error_without_internals(
 
 
 async def test_an_error_that_passes_says_when_to_try_again(
-    operator: httpx2.AsyncClient, parts: Services
+    operator: httpx2.AsyncClient, services: Services
 ) -> None:
-    await parts.store.drain(True, actor="ann")
+    await services.store.drain(True, actor="ann")
     answer = await operator.post("/api/jobs", json={"kind": "work"})
     error(answer, 503, Draining.code)
     assert int(answer.headers["retry-after"]) > 0

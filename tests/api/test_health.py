@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 async def test_readiness_names_a_background_task_that_fails_until_it_works_again(
-    anyone: httpx2.AsyncClient, parts: Services
+    anyone: httpx2.AsyncClient, services: Services
 ) -> None:
-    health = parts.store.metrics.background
+    health = services.store.metrics.background
     health.failed("queue sweep", RuntimeError("no such database"))
     failing = (await anyone.get("/ready")).json()["failing"]
     assert failing == {"queue sweep": "RuntimeError: no such database"}
@@ -35,7 +35,7 @@ def value(text: str, sample: str) -> float:
 
 
 async def test_health_and_readiness_are_not_in_the_envelope(
-    anyone: httpx2.AsyncClient, parts: Services
+    anyone: httpx2.AsyncClient, services: Services
 ) -> None:
     assert (await anyone.get("/health")).json() == {"status": "ok"}
     assert (await anyone.get("/ready")).json() == {
@@ -43,7 +43,7 @@ async def test_health_and_readiness_are_not_in_the_envelope(
         "draining": False,
         "failing": {},
     }
-    await parts.store.drain(True, actor="ann")
+    await services.store.drain(True, actor="ann")
     assert (await anyone.get("/ready")).json() == {
         "status": "ready",
         "draining": True,
@@ -52,11 +52,11 @@ async def test_health_and_readiness_are_not_in_the_envelope(
 
 
 async def test_metrics_show_the_queues_as_they_stand(
-    anyone: httpx2.AsyncClient, parts: Services
+    anyone: httpx2.AsyncClient, services: Services
 ) -> None:
-    parts.store.metrics.know(["empty"])
-    await parts.store.enqueue([JobSpec(kind="work")] * 3)
-    await parts.store.claim("w1", ["default"], 1)
+    services.store.metrics.know(["empty"])
+    await services.store.enqueue([JobSpec(kind="work")] * 3)
+    await services.store.claim("w1", ["default"], 1)
     answer = await anyone.get("/metrics")
     assert answer.headers["content-type"].startswith("text/plain")
     assert value(answer.text, 'penstock_queue_depth{queue="default"}') == 2
@@ -67,23 +67,23 @@ async def test_metrics_show_the_queues_as_they_stand(
 
 
 async def test_scrapers_share_a_look_at_the_queues(
-    anyone: httpx2.AsyncClient, parts: Services, monkeypatch: pytest.MonkeyPatch
+    anyone: httpx2.AsyncClient, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks = 0
-    look = type(parts.browser).queues
+    look = type(services.browser).queues
 
     async def counted(self: object) -> object:
         nonlocal looks
         looks += 1
         return await look(self)
 
-    monkeypatch.setattr(type(parts.browser), "queues", counted)
+    monkeypatch.setattr(type(services.browser), "queues", counted)
     await asyncio.gather(*(anyone.get("/metrics") for _ in range(10)))
     assert looks == 1
 
 
 async def test_without_a_database_everything_says_so_quickly_and_comes_back_by_itself(
-    operator: httpx2.AsyncClient, parts: Services, pg: Cluster
+    operator: httpx2.AsyncClient, services: Services, pg: Cluster
 ) -> None:
     await operator.post("/api/jobs", json={"kind": "work"})
     await add(operator, "ann")

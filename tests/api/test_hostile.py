@@ -11,8 +11,8 @@ import pytest
 
 from penstock.api.examples import Examples
 from tests.api.answers import error
-from tests.api.desk import Desk, sitting
-from tests.api.things import FIXED
+from tests.api.resources import FIXED
+from tests.api.running_api import Api, running_api
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import httpx2
     from fastapi import FastAPI
 
-    from tests.api.plane import Edge
+    from tests.api.control_plane import Edge
 
 Operation: TypeAlias = tuple[str, str, dict[str, Any]]
 INJECTIONS = (
@@ -58,17 +58,17 @@ NOT_JSON = (
 
 
 @pytest.fixture(scope="module")
-async def desk(
+async def api(
     lasting_database: str, edge: Edge, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[Desk]:
+) -> AsyncIterator[Api]:
     home = tmp_path_factory.mktemp("home")
     lake = {"lake": {"warehouse": (home / "warehouse").as_uri()}}
-    async with sitting(lasting_database, edge, home, catalogs=lake) as desk:
-        yield desk
+    async with running_api(lasting_database, edge, home, catalogs=lake) as api:
+        yield api
 
 
 @pytest.fixture(scope="module")
-def app(desk: Desk, edge: Edge) -> FastAPI:
+def app(api: Api, edge: Edge) -> FastAPI:
     assert edge.app is not None
     return edge.app
 
@@ -85,19 +85,19 @@ def nowhere(path: str) -> str:
     return re.sub(r"{(\w+)}", lambda named: FIXED.get(named[1], "nothing"), filled)
 
 
-def caller(desk: Desk, path: str) -> httpx2.AsyncClient:
-    return desk.ada if path.startswith("/api/admin/") else desk.oz
+def caller(api: Api, path: str) -> httpx2.AsyncClient:
+    return api.ada if path.startswith("/api/admin/") else api.oz
 
 
-async def test_no_filter_lets_sql_through(desk: Desk, app: FastAPI) -> None:
-    await desk.oz.post("/api/users", json={"username": "ann"})
+async def test_no_filter_lets_sql_through(api: Api, app: FastAPI) -> None:
+    await api.oz.post("/api/users", json={"username": "ann"})
     tried = 0
     for method, path, operation in operations(app):
         for parameter in operation.get("parameters", []):
             if method != "GET" or parameter["in"] != "query":
                 continue
             for text in INJECTIONS if _takes_text(parameter) else INJECTIONS[:1]:
-                answer = await caller(desk, path).get(
+                answer = await caller(api, path).get(
                     nowhere(path), params={parameter["name"]: text}
                 )
                 cell = (
@@ -108,10 +108,10 @@ async def test_no_filter_lets_sql_through(desk: Desk, app: FastAPI) -> None:
                 assert answer.status_code != 503 or "DATABASE" not in answer.text, cell
                 tried += 1
     assert tried > 200
-    assert (await desk.oz.get("/api/users/ann")).status_code == 200
+    assert (await api.oz.get("/api/users/ann")).status_code == 200
 
 
-async def test_no_identifier_breaks_anything(desk: Desk, app: FastAPI) -> None:
+async def test_no_identifier_breaks_anything(api: Api, app: FastAPI) -> None:
     for method, path, operation in operations(app):
         numbers = [
             p["name"] for p in operation.get("parameters", []) if p["in"] == "path" and _is_whole(p)
@@ -119,7 +119,7 @@ async def test_no_identifier_breaks_anything(desk: Desk, app: FastAPI) -> None:
         for name in numbers:
             for text in IDS:
                 target = nowhere(path.replace(f"{{{name}}}", text))
-                answer = await caller(desk, path).request(method, target)
+                answer = await caller(api, path).request(method, target)
                 cell = f"{method} {target[:200]}: {answer.status_code} {answer.text[:200]}"
                 assert answer.status_code in (404, 405, 422) or text == "9007199254740993", cell
                 assert answer.status_code < 500, cell
@@ -136,7 +136,7 @@ def _is_whole(parameter: dict[str, Any]) -> bool:
     return bool(parameter["schema"].get("type") == "integer")
 
 
-async def test_no_name_in_a_path_breaks_anything(desk: Desk, app: FastAPI) -> None:
+async def test_no_name_in_a_path_breaks_anything(api: Api, app: FastAPI) -> None:
     for method, path, operation in operations(app):
         names = [
             p["name"]
@@ -154,19 +154,19 @@ async def test_no_name_in_a_path_breaks_anything(desk: Desk, app: FastAPI) -> No
                 "x" * 5000,
                 "%FF",
             ):
-                answer = await caller(desk, path).request(
+                answer = await caller(api, path).request(
                     method, nowhere(path.replace(f"{{{name}}}", text))
                 )
                 assert answer.status_code < 500, (method, path, name, text[:80], answer.text[:200])
 
 
-async def test_no_body_breaks_anything(desk: Desk, app: FastAPI) -> None:
+async def test_no_body_breaks_anything(api: Api, app: FastAPI) -> None:
     json = {"Content-Type": "application/json"}
     for method, path, operation in operations(app):
         if "requestBody" not in operation:
             continue
         for body in NOT_JSON:
-            answer = await caller(desk, path).request(
+            answer = await caller(api, path).request(
                 method, nowhere(path), content=body, headers=json
             )
             cell = f"{method} {path} {body[:60]!r}: {answer.status_code} {answer.text[:200]}"
@@ -174,11 +174,11 @@ async def test_no_body_breaks_anything(desk: Desk, app: FastAPI) -> None:
             error(answer, answer.status_code, answer.json()["error"]["code"])
 
 
-async def test_no_text_in_a_body_breaks_anything(desk: Desk, app: FastAPI) -> None:
+async def test_no_text_in_a_body_breaks_anything(api: Api, app: FastAPI) -> None:
     tried = 0
     for method, path, operation in operations(app):
         for body in _with_nul(operation, app.openapi()["components"]["schemas"]):
-            answer = await caller(desk, path).request(method, nowhere(path), json=body)
+            answer = await caller(api, path).request(method, nowhere(path), json=body)
             assert answer.status_code < 500, (
                 f"{method} {path} {body}: {answer.status_code} {answer.text[:200]}"
             )
@@ -202,13 +202,13 @@ def _with_nul(operation: dict[str, Any], schemas: dict[str, Any]) -> Iterator[di
                 yield needed | {field: {"a": "a\x00b"}}
 
 
-async def test_no_method_that_is_not_there_breaks_anything(desk: Desk, app: FastAPI) -> None:
+async def test_no_method_that_is_not_there_breaks_anything(api: Api, app: FastAPI) -> None:
     for path in app.openapi()["paths"]:
         there = {method.upper() for method in app.openapi()["paths"][path]}
         for method in ("PATCH", "OPTIONS"):
             if method in there:
                 continue
-            answer = await caller(desk, path).request(method, nowhere(path))
+            answer = await caller(api, path).request(method, nowhere(path))
             if answer.status_code != 404:
                 error(answer, 405, "METHOD_NOT_ALLOWED")
                 assert there <= set(answer.headers["allow"].split(", ")), (method, path)

@@ -22,7 +22,7 @@ from penstock.kit.errors import (
     PermissionDenied,
     Unavailable,
 )
-from tests.api.plane import SERVICE
+from tests.api.control_plane import SERVICE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -13,7 +13,7 @@ from penstock.api import idempotency
 from penstock.kit.db import Db
 from penstock.kit.loop import LoopMetrics
 from tests.api.answers import error
-from tests.api.plane import ADMIN
+from tests.api.control_plane import ADMIN
 from tests.api.test_users import add, bearer, make_key
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ async def test_a_refusal_that_says_something_of_the_request_is_kept(
 
 
 async def test_what_did_nothing_can_be_tried_again_with_the_same_key(
-    operator: httpx2.AsyncClient, parts: Services, monkeypatch: pytest.MonkeyPatch
+    operator: httpx2.AsyncClient, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     error(
         await operator.post("/api/jobs", json={"kind": "work"}, headers=KEY | bearer("wrong")),
@@ -150,11 +150,11 @@ async def test_what_did_nothing_can_be_tried_again_with_the_same_key(
         "PERMISSION_DENIED",
     )
     error(await operator.post("/api/jobs", json={"kind": 3}, headers=KEY), 422, "VALIDATION_FAILED")
-    await parts.store.drain(True, actor="ann")
+    await services.store.drain(True, actor="ann")
     error(await operator.post("/api/jobs", json={"kind": "work"}, headers=KEY), 503, "DRAINING")
-    await parts.store.drain(False, actor="ann")
+    await services.store.drain(False, actor="ann")
     with monkeypatch.context() as patch:
-        patch.setattr(type(parts.store), "submit", _broken)
+        patch.setattr(type(services.store), "submit", _broken)
         error(await operator.post("/api/jobs", json={"kind": "work"}, headers=KEY), 500, "INTERNAL")
     assert (await operator.post("/api/jobs", json={"kind": "work"}, headers=KEY)).status_code == 201
 

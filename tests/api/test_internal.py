@@ -12,7 +12,7 @@ from penstock.jobs.http_store import HttpJobStore
 from penstock.jobs.model import JobSpec, Status
 from penstock.jobs.store import PgJobStore
 from tests.api.answers import error
-from tests.api.plane import SERVICE
+from tests.api.control_plane import SERVICE
 from tests.jobs.conformance import DONE, done
 
 if TYPE_CHECKING:
@@ -33,22 +33,22 @@ async def store(url: str) -> AsyncIterator[HttpJobStore]:
         yield store
 
 
-async def waiting(parts: Services, callers: int) -> None:
+async def waiting(services: Services, callers: int) -> None:
     """Until so many callers wait for the bell."""
     async with asyncio.timeout(10):
-        while parts.store.notifier.waiting != callers:  # noqa: ASYNC110 - nobody rings when somebody begins to wait
+        while services.store.notifier.waiting != callers:  # noqa: ASYNC110 - nobody rings when somebody begins to wait
             await asyncio.sleep(0.005)
 
 
 async def test_nothing_is_claimed_for_a_caller_who_left_while_waiting(
-    worker: httpx2.AsyncClient, parts: Services
+    worker: httpx2.AsyncClient, services: Services
 ) -> None:
     poll = asyncio.create_task(worker.post("/claim", json=CLAIM))
-    await waiting(parts, 1)
+    await waiting(services, 1)
     poll.cancel()
-    await waiting(parts, 0)
-    [added] = await parts.store.enqueue([JobSpec(kind="work")])
-    assert (await parts.store.job(added.job_id)).attempts == []
+    await waiting(services, 0)
+    [added] = await services.store.enqueue([JobSpec(kind="work")])
+    assert (await services.store.job(added.job_id)).attempts == []
     assert (await worker.post("/claim", json=CLAIM)).json()["data"]["jobs"][0][
         "job_id"
     ] == added.job_id
@@ -57,24 +57,24 @@ async def test_nothing_is_claimed_for_a_caller_who_left_while_waiting(
 async def test_who_still_waits_gets_the_job_that_a_leaver_was_rung_for(
     store: HttpJobStore,
     worker: httpx2.AsyncClient,
-    parts: Services,
+    services: Services,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(queue_watch, "LOOK_SECONDS", 25.0)
     leavers = [asyncio.create_task(worker.post("/claim", json=CLAIM)) for _ in range(5)]
-    await waiting(parts, 5)
+    await waiting(services, 5)
     stayer = asyncio.create_task(store.claim("stayer", ["default"], 1, wait=20))
-    await waiting(parts, 6)
+    await waiting(services, 6)
     for leaver in leavers:
         leaver.cancel()
-    [added] = await parts.store.enqueue([JobSpec(kind="work")])
+    [added] = await services.store.enqueue([JobSpec(kind="work")])
     async with asyncio.timeout(15):
         assert [c.job_id for c in await stayer] == [added.job_id]
-    assert len((await parts.store.job(added.job_id)).attempts) == 1
+    assert len((await services.store.job(added.job_id)).attempts) == 1
 
 
 async def test_a_claim_that_was_under_way_when_its_caller_left_is_handed_back_uncounted(
-    worker: httpx2.AsyncClient, parts: Services, monkeypatch: pytest.MonkeyPatch
+    worker: httpx2.AsyncClient, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     claimed = asyncio.Event()
     claim = PgJobStore.claim
@@ -86,38 +86,38 @@ async def test_a_claim_that_was_under_way_when_its_caller_left_is_handed_back_un
             await asyncio.sleep(0.005)
         return jobs
 
-    [added] = await parts.store.enqueue([JobSpec(kind="work", max_attempts=1)])
+    [added] = await services.store.enqueue([JobSpec(kind="work", max_attempts=1)])
     monkeypatch.setattr(PgJobStore, "claim", slow_claim)
     poll = asyncio.create_task(worker.post("/claim", json=CLAIM))
     await claimed.wait()
     poll.cancel()
     async with asyncio.timeout(10):
-        while (await parts.store.job(added.job_id)).status is not Status.READY:  # noqa: ASYNC110
+        while (await services.store.job(added.job_id)).status is not Status.READY:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
     monkeypatch.undo()
-    [again] = await parts.store.claim("w2", ["default"], 1)
+    [again] = await services.store.claim("w2", ["default"], 1)
     assert (again.job_id, again.attempt_no) == (added.job_id, 1)
-    history = (await parts.store.job(added.job_id)).attempts
+    history = (await services.store.job(added.job_id)).attempts
     assert [a.how for a in history] == ["released", "running"]
 
 
 async def test_closing_the_polls_answers_everybody_at_once_with_nothing(
-    store: HttpJobStore, parts: Services
+    store: HttpJobStore, services: Services
 ) -> None:
     polls = [asyncio.create_task(store.claim(f"w{n}", ["default"], 1, wait=20)) for n in range(5)]
-    await waiting(parts, 5)
-    parts.polls.close()
+    await waiting(services, 5)
+    services.polls.close()
     async with asyncio.timeout(15):
         assert await asyncio.gather(*polls) == [[]] * 5
         assert await store.claim("late", ["default"], 1, wait=20) == []
 
 
 async def test_an_exchange_of_a_closing_server_still_writes_its_ends(
-    store: HttpJobStore, parts: Services
+    store: HttpJobStore, services: Services
 ) -> None:
-    await parts.store.enqueue([JobSpec(kind="work")])
+    await services.store.enqueue([JobSpec(kind="work")])
     [claimed] = await store.claim("w1", ["default"], 1)
-    parts.polls.close()
+    services.polls.close()
     exchanged = await store.exchange([done(claimed)], "w1", ["default"], 1, wait=20)
     assert (list(exchanged.verdicts), list(exchanged.claimed)) == ([DONE], [])
 

@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     from penstock.api.services import Services
 
 
-async def end(parts: Services, outcome: Succeeded | Failed) -> int:
-    [claimed] = await parts.store.claim("w1", ["default"], 1)
-    await parts.store.finish([Ending(fence=claimed.fence, outcome=outcome)])
+async def end(services: Services, outcome: Succeeded | Failed) -> int:
+    [claimed] = await services.store.claim("w1", ["default"], 1)
+    await services.store.finish([Ending(fence=claimed.fence, outcome=outcome)])
     return claimed.job_id
 
 
 async def test_a_job_is_shown_with_its_attempts_its_fences_and_its_lock(
-    operator: httpx2.AsyncClient, parts: Services
+    operator: httpx2.AsyncClient, services: Services
 ) -> None:
     job_id = await enqueue(operator, payload={"table": "a"}, lock_key="table:a", priority=2)
-    [claimed] = await parts.store.claim("w1", ["default"], 1)
+    [claimed] = await services.store.claim("w1", ["default"], 1)
     shown = (await operator.get(f"/api/jobs/{job_id}")).json()["data"]
     assert (shown["status"], shown["maintenance_status"]) == ("running", None)
     assert shown["payload"] == {"table": "a"}
@@ -32,7 +32,9 @@ async def test_a_job_is_shown_with_its_attempts_its_fences_and_its_lock(
     assert shown["lock"] == {"key": "table:a", "held": True}
     assert [a["attempt_id"] for a in shown["attempts"]] == [str(claimed.fence.attempt_id)]
     assert shown["created_at"].endswith("Z")
-    await parts.store.finish([Ending(fence=claimed.fence, outcome=Succeeded(result={"rows": 1}))])
+    await services.store.finish(
+        [Ending(fence=claimed.fence, outcome=Succeeded(result={"rows": 1}))]
+    )
     shown = (await operator.get(f"/api/jobs/{job_id}")).json()["data"]
     assert (shown["status"], shown["result"], shown["lock"]["held"]) == (
         "succeeded",
@@ -41,12 +43,14 @@ async def test_a_job_is_shown_with_its_attempts_its_fences_and_its_lock(
     )
 
 
-async def test_lists_filter_page_and_count(operator: httpx2.AsyncClient, parts: Services) -> None:
+async def test_lists_filter_page_and_count(
+    operator: httpx2.AsyncClient, services: Services
+) -> None:
     ids = [await enqueue(operator, payload={"n": n}) for n in range(5)]
     other = await enqueue(operator, kind="elsewhere")
-    await end(parts, Succeeded(result=1))
-    await end(parts, Failed(error={"code": "BAD"}))
-    await parts.store.claim("w1", ["default"], 1)
+    await end(services, Succeeded(result=1))
+    await end(services, Failed(error={"code": "BAD"}))
+    await services.store.claim("w1", ["default"], 1)
 
     async def listed(**query: object) -> list[int]:
         answer = await operator.get("/api/jobs", params=query)
@@ -77,8 +81,8 @@ async def test_lists_filter_page_and_count(operator: httpx2.AsyncClient, parts: 
     assert "payload" not in answer["data"][0]
 
 
-async def test_a_group_can_be_listed(operator: httpx2.AsyncClient, parts: Services) -> None:
-    group_id, members = await parts.store.open_group(
+async def test_a_group_can_be_listed(operator: httpx2.AsyncClient, services: Services) -> None:
+    group_id, members = await services.store.open_group(
         GroupSpec(name="g"), [JobSpec(kind="work")] * 2
     )
     await enqueue(operator)
@@ -156,17 +160,17 @@ async def test_a_cancel_is_final_and_may_be_repeated(operator: httpx2.AsyncClien
 
 
 async def test_what_has_succeeded_can_neither_be_cancelled_nor_done_again(
-    operator: httpx2.AsyncClient, parts: Services
+    operator: httpx2.AsyncClient, services: Services
 ) -> None:
     await enqueue(operator)
-    job_id = await end(parts, Succeeded())
+    job_id = await end(services, Succeeded())
     error(await operator.post(f"/api/jobs/{job_id}/cancel"), 409, "INVALID_STATE")
     error(await operator.post(f"/api/jobs/{job_id}/retry"), 409, "INVALID_STATE")
     error(await operator.post("/api/jobs/999/retry"), 404, "RESOURCE_NOT_FOUND")
 
 
 async def test_doing_a_job_again_makes_a_new_one_and_leaves_the_old_end_alone(
-    operator: httpx2.AsyncClient, parts: Services
+    operator: httpx2.AsyncClient, services: Services
 ) -> None:
     await enqueue(
         operator,
@@ -177,7 +181,7 @@ async def test_doing_a_job_again_makes_a_new_one_and_leaves_the_old_end_alone(
         max_attempts=7,
         timeout=90,
     )
-    old = await end(parts, Failed(error={"code": "BAD"}))
+    old = await end(services, Failed(error={"code": "BAD"}))
     answer = await operator.post(f"/api/jobs/{old}/retry")
     assert answer.status_code == 201
     new = answer.json()["data"]["id"]
@@ -193,23 +197,23 @@ async def test_doing_a_job_again_makes_a_new_one_and_leaves_the_old_end_alone(
 
 
 async def test_doing_a_job_again_minds_the_lock_and_the_drain(
-    operator: httpx2.AsyncClient, parts: Services
+    operator: httpx2.AsyncClient, services: Services
 ) -> None:
     await enqueue(operator, lock_key="t")
-    old = await end(parts, Failed(error="x"))
+    old = await end(services, Failed(error="x"))
     holder = await enqueue(operator, lock_key="t")
     error(await operator.post(f"/api/jobs/{old}/retry"), 409, "RESOURCE_LOCKED")
     await operator.post(f"/api/jobs/{holder}/cancel")
-    await parts.store.drain(True, actor="ann")
+    await services.store.drain(True, actor="ann")
     error(await operator.post(f"/api/jobs/{old}/retry"), 503, "DRAINING")
 
 
 async def test_enqueues_of_people_share_commits_and_each_is_audited(
-    parts: Services, database: str
+    services: Services, database: str
 ) -> None:
     people = [f"person-{number % 7}" for number in range(70)]
     spec = JobSpec(kind="work")
-    added = await asyncio.gather(*(parts.store.submit(spec, actor=name) for name in people))
+    added = await asyncio.gather(*(services.store.submit(spec, actor=name) for name in people))
     connection = await asyncpg.connect(database)
     rows = await connection.fetch("SELECT actor, subject, detail, xmin::text FROM penstock.audit")
     authors = await connection.fetch("SELECT job_id, created_by FROM penstock.job")
@@ -223,7 +227,7 @@ async def test_enqueues_of_people_share_commits_and_each_is_audited(
 
 
 async def test_what_people_do_is_written_down(
-    operator: httpx2.AsyncClient, parts: Services
+    operator: httpx2.AsyncClient, services: Services
 ) -> None:
     job_id = await enqueue(operator)
     await operator.post(f"/api/jobs/{job_id}/cancel", json={"reason": "no need"})

@@ -17,7 +17,7 @@ from penstock.kit.config import Settings
 from penstock.kit.db import Db
 from penstock.kit.loop import LoopMetrics
 from tests.api.answers import error
-from tests.api.plane import ADMIN, OPERATOR
+from tests.api.control_plane import ADMIN, OPERATOR
 from tests.api.test_users import add, bearer, make_key
 
 if TYPE_CHECKING:

@@ -18,15 +18,15 @@ from penstock.api.permissions import MATRIX, OPS, Permit, Row
 from penstock.api.request_bodies import StrictRoute
 from penstock.kit.errors import Internal
 from tests.api.answers import error
-from tests.api.desk import Desk, sitting
-from tests.api.things import RECIPE, Things
-from tests.graphs.stand import TOKEN, shop
+from tests.api.resources import RECIPE, Things
+from tests.api.running_api import Api, running_api
+from tests.graphs.deployment import TOKEN, shop
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from tests.api.plane import Edge
+    from tests.api.control_plane import Edge
 
 ROLES = {"analyst": "ann", "admin": "ada", "ops": "oz"}
 SOMEBODY_ELSE = "ben"
@@ -77,47 +77,45 @@ QUERIES = {
 
 
 @pytest.fixture(scope="module")
-async def desk(
+async def api(
     lasting_database: str, edge: Edge, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[Desk]:
+) -> AsyncIterator[Api]:
     home = tmp_path_factory.mktemp("home")
     lake = {"lake": {"warehouse": (home / "warehouse").as_uri()}}
-    async with sitting(lasting_database, edge, home, catalogs=lake) as desk:
+    async with running_api(lasting_database, edge, home, catalogs=lake) as api:
         for name, role in (("ann", "analyst"), ("ben", "analyst"), ("ada", "admin"), ("oz", "ops")):
             assert (
-                await desk.oz.post("/api/users", json={"username": name, "role": role})
+                await api.oz.post("/api/users", json={"username": name, "role": role})
             ).status_code == 201
-        yield desk
+        yield api
 
 
 @pytest.fixture(scope="module")
-def app(desk: Desk, edge: Edge) -> FastAPI:
+def app(api: Api, edge: Edge) -> FastAPI:
     assert edge.app is not None
     return edge.app
 
 
 @pytest.fixture(scope="module")
-async def things(desk: Desk, tmp_path_factory: pytest.TempPathFactory) -> Things:
+async def things(api: Api, tmp_path_factory: pytest.TempPathFactory) -> Things:
     folder: Path = tmp_path_factory.mktemp("shop")
-    source = await desk.graphs.sources.add(
+    source = await api.graphs.sources.add(
         name="shop", kind="duckdb", owner="ada", config=shop(folder), secrets={}
     )
-    await desk.graphs.sources.make_default(source.data_source_id)
-    return Things(desk, source.data_source_id)
+    await api.graphs.sources.make_default(source.data_source_id)
+    return Things(api, source.data_source_id)
 
 
 @pytest.fixture(scope="module")
-async def nobody(desk: Desk) -> AsyncIterator[httpx2.AsyncClient]:
-    async with httpx2.AsyncClient(
-        base_url=desk.ann.base_url, timeout=30, trust_env=False
-    ) as client:
+async def nobody(api: Api) -> AsyncIterator[httpx2.AsyncClient]:
+    async with httpx2.AsyncClient(base_url=api.ann.base_url, timeout=30, trust_env=False) as client:
         yield client
 
 
 @pytest.fixture(scope="module")
-async def own(desk: Desk) -> int:
+async def own(api: Api) -> int:
     """The instance of a graph server."""
-    return await desk.instance()
+    return await api.instance()
 
 
 def rows(kind: str) -> list[str]:
@@ -148,7 +146,7 @@ async def test_nothing_is_served_that_the_description_does_not_show(app: FastAPI
 
 
 @pytest.mark.parametrize("name", rows("role"))
-async def test_people(name: str, desk: Desk, things: Things, nobody: httpx2.AsyncClient) -> None:
+async def test_people(name: str, api: Api, things: Things, nobody: httpx2.AsyncClient) -> None:
     method, path = name.split(" ")
     refused = await nobody.request(method, things.nowhere(path))
     error(refused, 401, "AUTHENTICATION_REQUIRED")
@@ -160,10 +158,10 @@ async def test_people(name: str, desk: Desk, things: Things, nobody: httpx2.Asyn
     )
     for role, who in ROLES.items():
         for whose in (who, SOMEBODY_ELSE):
-            await _try(name, role, who, whose, desk, things)
+            await _try(name, role, who, whose, api, things)
 
 
-async def _try(name: str, role: str, who: str, whose: str, desk: Desk, things: Things) -> None:
+async def _try(name: str, role: str, who: str, whose: str, api: Api, things: Things) -> None:
     method, path = name.split(" ")
     row = MATRIX[name]
     right = getattr(row, role)
@@ -172,7 +170,7 @@ async def _try(name: str, role: str, who: str, whose: str, desk: Desk, things: T
         if right == "no" or not things.kinds(path)
         else await things.path(path, whose)
     )
-    client: httpx2.AsyncClient = getattr(desk, who)
+    client: httpx2.AsyncClient = getattr(api, who)
     answer = await client.request(method, target, json=_body(name, row), params=QUERIES.get(name))
     cell = f"{name} as {role} on what is {whose}'s: {answer.status_code} {answer.text[:300]}"
     if right == "no" or (right == "own" and whose != who):
@@ -195,11 +193,11 @@ def _body(name: str, row: Row) -> dict[str, Any] | None:
 
 @pytest.mark.parametrize("name", rows("internal"))
 async def test_processes(
-    name: str, own: int, desk: Desk, things: Things, nobody: httpx2.AsyncClient
+    name: str, own: int, api: Api, things: Things, nobody: httpx2.AsyncClient
 ) -> None:
     method, path = name.split(" ")
     row = MATRIX[name]
-    tokens = desk.parts.instance_tokens
+    tokens = api.services.instance_tokens
     assert tokens is not None
     target = things.nowhere(path.replace("{instance_id}", str(own)))
 

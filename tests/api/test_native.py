@@ -15,7 +15,7 @@ from penstock.reconcile.recipes.model import Side
 from penstock.reconcile.staging.native_files import take
 from penstock.sources.errors import SourceUnavailable
 from penstock.sources.registry import open_source
-from tests.api.test_runs import PAYMENTS, QUEUES, RULES, me, over, rows, stand, start, upload  # noqa: F401 - fixtures
+from tests.api.test_runs import PAYMENTS, QUEUES, RULES, deployment, me, over, rows, start, upload  # noqa: F401 - fixtures
 from tests.sources.test_files import at
 from tests.storage.conftest import gcs, remote, s3  # noqa: F401 - fixtures
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     import httpx2
 
-    from tests.graphs.stand import Stand
+    from tests.graphs.deployment import Deployment
     from tests.storage.conftest import Place
 
 AMOUNTS = pa.decimal128(18, 4)
@@ -54,14 +54,14 @@ def sides(**left: Any) -> dict[str, Any]:
     }
 
 
-async def run_of(stand: Stand, me: httpx2.AsyncClient, **recipe: Any) -> dict[str, Any]:  # noqa: F811
-    async with stand.working(queues=QUEUES):
+async def run_of(deployment: Deployment, me: httpx2.AsyncClient, **recipe: Any) -> dict[str, Any]:  # noqa: F811
+    async with deployment.working(queues=QUEUES):
         return await over(me, await start(me, recipe={"name": "native", "rules": RULES, **recipe}))
 
 
 @pytest.mark.parametrize("engine", ["duckdb", "datafusion"])
 async def test_parquet_and_csv_of_a_folder_are_matched_without_staging(
-    stand: Stand,  # noqa: F811
+    deployment: Deployment,  # noqa: F811
     me: httpx2.AsyncClient,  # noqa: F811
     tmp_path: Path,
     engine: str,
@@ -74,13 +74,13 @@ async def test_parquet_and_csv_of_a_folder_are_matched_without_staging(
         "/api/sources", json={"alias": "files", "type": "files", "config": where}
     )
     assert response.json()["data"]["staged"] is False
-    ended = await run_of(stand, me, sources=sides(), engine=engine)
+    ended = await run_of(deployment, me, sources=sides(), engine=engine)
     assert ended["status"] == "completed", ended["error"]
     assert [ended["totals"][side]["rows"] for side in ("left", "right")] == [3, 3]
     assert [row["left_id"] for row in await rows(me, ended, "matched")] == [1]
     assert "year" not in (await rows(me, ended, "unmatched_left"))[0]
     assert ended["progress"]["jobs"] == 1
-    assert not any(key.startswith("staging/") for key in await stand.files())
+    assert not any(key.startswith("staging/") for key in await deployment.files())
     inputs = (await me.get(f"/api/runs/{ended['run_id']}/manifest")).json()["data"]["inputs"]
     assert (
         inputs["left"]["rows"],
@@ -94,7 +94,7 @@ async def test_parquet_and_csv_of_a_folder_are_matched_without_staging(
 
 
 async def test_two_runs_over_the_same_files_have_one_digest(
-    stand: Stand,  # noqa: F811
+    deployment: Deployment,  # noqa: F811
     me: httpx2.AsyncClient,  # noqa: F811
     tmp_path: Path,
 ) -> None:
@@ -102,15 +102,15 @@ async def test_two_runs_over_the_same_files_have_one_digest(
         "/api/sources",
         json={"alias": "files", "type": "files", "config": {"url": f"file://{folder(tmp_path)}"}},
     )
-    first = await run_of(stand, me, sources=sides())
+    first = await run_of(deployment, me, sources=sides())
     (tmp_path / "files" / "bank.csv.gz").touch()
-    second = await run_of(stand, me, sources=sides())
+    second = await run_of(deployment, me, sources=sides())
     assert first["evidence_sha256"] == second["evidence_sha256"] is not None
 
 
 @pytest.mark.parametrize("table", ["ledger", "bank"])
 async def test_filters_scope_files_and_a_wrong_one_is_an_error(
-    stand: Stand,  # noqa: F811
+    deployment: Deployment,  # noqa: F811
     me: httpx2.AsyncClient,  # noqa: F811
     tmp_path: Path,
     table: str,
@@ -123,19 +123,19 @@ async def test_filters_scope_files_and_a_wrong_one_is_an_error(
     filtered = sides(
         table=table, filters=[{"column": "ref", "op": "eq", "value": {"parameter": "refs"}}]
     )
-    ended = await run_of(stand, me, sources=filtered, parameters=parameters)
+    ended = await run_of(deployment, me, sources=filtered, parameters=parameters)
     assert ended["totals"]["left"]["rows"] == 1, ended["error"]
     for wrong in (
         {"column": "nothing", "op": "eq", "value": 1},
         {"column": "ref", "op": "gt", "value": 1.5},
     ):
-        failed = await run_of(stand, me, sources=sides(table=table, filters=[wrong]))
+        failed = await run_of(deployment, me, sources=sides(table=table, filters=[wrong]))
         assert failed["status"] == "failed"
         assert wrong["column"] in failed["error"]["message"]
 
 
 async def test_a_failed_run_over_files_is_tried_again_without_staging(
-    stand: Stand,  # noqa: F811
+    deployment: Deployment,  # noqa: F811
     me: httpx2.AsyncClient,  # noqa: F811
     tmp_path: Path,
 ) -> None:
@@ -146,13 +146,13 @@ async def test_a_failed_run_over_files_is_tried_again_without_staging(
     run = await start(me, recipe={"name": "native", "rules": RULES, "sources": sides()})
     await me.post(f"/api/runs/{run['run_id']}/cancel")
     again = (await me.post(f"/api/runs/{run['run_id']}/retry")).json()["data"]
-    async with stand.working(queues=QUEUES):
+    async with deployment.working(queues=QUEUES):
         ended = await over(me, again)
     assert (ended["status"], ended["progress"]["jobs"]) == ("completed", 1), ended["error"]
 
 
 async def test_objects_of_s3_and_gcs_are_read_by_the_match_itself(
-    stand: Stand,  # noqa: F811
+    deployment: Deployment,  # noqa: F811
     me: httpx2.AsyncClient,  # noqa: F811
     remote: Place,  # noqa: F811
 ) -> None:
@@ -160,11 +160,11 @@ async def test_objects_of_s3_and_gcs_are_read_by_the_match_itself(
     pq.write_table(ledger(1, 2, 3), out)
     await remote.open().create("ledger/part.parquet", out.getvalue())
     config, secrets = at(remote)
-    await stand.graphs.sources.add(
+    await deployment.graphs.sources.add(
         name="files", kind="files", owner="me", config=config, secrets=secrets
     )
     right = {"upload": await upload(me, "payments.csv", PAYMENTS), "primary_key": "id"}
-    ended = await run_of(stand, me, sources={**sides(), "right": right})
+    ended = await run_of(deployment, me, sources={**sides(), "right": right})
     assert ended["status"] == "completed", ended["error"]
     assert (ended["totals"]["left"]["matched"], ended["progress"]["jobs"]) == (1, 1)
 

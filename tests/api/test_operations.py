@@ -19,12 +19,12 @@ NIGHTLY = {
 
 
 async def test_queues_show_what_waits_and_what_runs(
-    operator: httpx2.AsyncClient, parts: Services
+    operator: httpx2.AsyncClient, services: Services
 ) -> None:
     for _ in range(3):
         await enqueue(operator)
     await enqueue(operator, kind="elsewhere", run_in=60)
-    await parts.store.claim("w1", ["default"], 1)
+    await services.store.claim("w1", ["default"], 1)
     answer = (await operator.get("/api/queues")).json()
     assert [(q["queue"], q["ready"], q["running"], q["scheduled"]) for q in answer["data"]] == [
         ("default", 2, 1, 0),
@@ -36,10 +36,10 @@ async def test_queues_show_what_waits_and_what_runs(
 
 
 async def test_workers_are_listed_with_what_they_do(
-    operator: httpx2.AsyncClient, parts: Services
+    operator: httpx2.AsyncClient, services: Services
 ) -> None:
     beat = Beat(worker="w1", session=uuid4(), queues=["default", "other"], slots=4, version="1.2.3")
-    await parts.store.renew(beat)
+    await services.store.renew(beat)
     [shown] = (await operator.get("/api/workers")).json()["data"]
     assert (shown["name"], shown["slots"], shown["running"]) == ("w1", 4, 0)
     assert (shown["queues"], shown["version"]) == (["default", "other"], "1.2.3")

@@ -19,7 +19,7 @@ from penstock.worker import Handlers, Worker, heartbeat
 from penstock.worker.attempt import HeldAttempts
 from penstock.worker.heartbeat import Heartbeat
 from penstock.worker.metrics import WorkerMetrics
-from tests.api.plane import POLICIES, SERVICE
+from tests.api.control_plane import POLICIES, SERVICE
 from tests.worker.conftest import until
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ async def test_a_poll_of_a_session_that_is_over_ends_and_proves_nothing(
 
 
 @pytest.mark.usefixtures("brisk")
-async def test_an_idle_worker_whose_name_is_taken_hears_of_it(url: str, parts: Services) -> None:
+async def test_an_idle_worker_whose_name_is_taken_hears_of_it(url: str, services: Services) -> None:
     def worker() -> Worker:
         return Worker(
             lambda: HttpJobStore(url, SERVICE),
@@ -108,7 +108,7 @@ async def test_an_idle_worker_whose_name_is_taken_hears_of_it(url: str, parts: S
         )
 
     async def first_waits() -> bool:
-        return parts.store.notifier.waiting > 0
+        return services.store.notifier.waiting > 0
 
     async def first_hears() -> bool:
         return first.superseded

@@ -21,9 +21,9 @@ from penstock.reconcile.recipes.preview import preview
 from penstock.reconcile.runs import service as reconcile_desk
 from penstock.reconcile.uploads.service import Upload, Uploads
 from penstock.storage.object_store import open_store
-from tests.api.test_runs import RULES, fill, me, sides, stand, two, upload  # noqa: F401 - fixtures
-from tests.graphs.stand import Stand, postgres, postgres_secrets
-from tests.reconcile.stand import recipe
+from tests.api.test_runs import RULES, deployment, fill, me, sides, two, upload  # noqa: F401 - fixtures
+from tests.graphs.deployment import Deployment, postgres, postgres_secrets
+from tests.reconcile.match_run import recipe
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,11 +42,11 @@ async def tried(me: httpx2.AsyncClient, **body: Any) -> dict[str, Any]:  # noqa:
 
 
 async def test_a_preview_shows_matches_and_breaks_and_leaves_nothing(
-    stand: Stand,  # noqa: F811
+    deployment: Deployment,  # noqa: F811
     me: httpx2.AsyncClient,  # noqa: F811
 ) -> None:
     document = {"name": "monthly", "sources": await two(me), "rules": RULES}
-    before = await stand.files()
+    before = await deployment.files()
     with capture_logs() as logs:
         seen = await tried(me, recipe=document)
     [event] = [event for event in logs if event["event"] == "statement"]
@@ -62,18 +62,18 @@ async def test_a_preview_shows_matches_and_breaks_and_leaves_nothing(
     ]
     assert seen["totals"]["right"]["unmatched"] == 2
     assert (await me.get("/api/runs")).json()["data"] == []
-    assert await stand.files() == before
+    assert await deployment.files() == before
     first = await tried(me, recipe=document, rows=1)
     assert (first["totals"]["left"]["rows"], first["totals"]["right"]["rows"]) == (1, 1)
 
 
 async def test_a_preview_of_sources_takes_filters_and_parameters(
-    stand: Stand,  # noqa: F811
+    deployment: Deployment,  # noqa: F811
     me: httpx2.AsyncClient,  # noqa: F811
     warehouse: str,
 ) -> None:
     await fill(warehouse, 100)
-    await stand.graphs.sources.add(
+    await deployment.graphs.sources.add(
         name="db",
         kind="postgres",
         owner="me",
@@ -230,7 +230,7 @@ async def test_a_preview_shows_as_many_rows_as_one_answer_takes(
 
 
 async def test_a_preview_and_a_suggestion_hold_rows_only_while_they_have_a_turn(
-    stand: Stand,  # noqa: F811
+    deployment: Deployment,  # noqa: F811
     me: httpx2.AsyncClient,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -245,7 +245,7 @@ async def test_a_preview_and_a_suggestion_hold_rows_only_while_they_have_a_turn(
 
     monkeypatch.setattr(Uploads, "sample", noted)
     sources = await two(me)
-    turns = stand.graphs.sources.turns
+    turns = deployment.graphs.sources.turns
     monkeypatch.setattr(turns, "_patience", 0.01)
     async with AsyncExitStack() as stack:
         for _ in range(4):

@@ -19,7 +19,7 @@ from penstock.api.siblings import added
 from penstock.kit import config
 from penstock.kit.errors import Conflict, InvalidInput
 from penstock.kit.vault import new_key
-from tests.api.plane import OPERATOR, SERVICE
+from tests.api.control_plane import OPERATOR, SERVICE
 from tests.api.test_server import CODE, free_port
 from tests.worker.conftest import until
 

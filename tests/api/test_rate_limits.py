@@ -16,13 +16,13 @@ from penstock.api.rate_limits import VERIFIED_SECONDS, RateLimits
 from penstock.kit.config import Settings
 from penstock.kit.errors import RateLimited
 from tests.api.answers import error
-from tests.api.plane import ADMIN, ANALYST, OPERATOR, SERVICE, plane
+from tests.api.control_plane import ADMIN, ANALYST, OPERATOR, SERVICE, plane
 from tests.api.test_users import bearer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from tests.api.plane import Edge
+    from tests.api.control_plane import Edge
 
 PATH = "/api/data-sources"
 ANN = Identity(username="ann", role=Role.ANALYST, via="api_key")
@@ -51,8 +51,8 @@ def limits_of(ticks: Ticks, **settings: float) -> RateLimits:
 async def limited(
     database: str, edge: Edge, *, trust: bool = False, **limits: float
 ) -> AsyncIterator[httpx2.AsyncClient]:
-    async with plane(database, trust=trust, limits=limits) as parts:
-        with edge.showing(parts) as url:
+    async with plane(database, trust=trust, limits=limits) as services:
+        with edge.showing(services) as url:
             async with httpx2.AsyncClient(base_url=url, trust_env=False, timeout=30) as client:
                 yield client
 

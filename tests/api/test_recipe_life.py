@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.api.test_runs import QUEUES, me, over, rows, stand, start, upload
+from tests.api.test_runs import QUEUES, deployment, me, over, rows, start, upload
 
 if TYPE_CHECKING:
     import httpx2
 
-    from tests.graphs.stand import Stand
+    from tests.graphs.deployment import Deployment
 
-__all__ = ["me", "stand"]
+__all__ = ["deployment", "me"]
 ROUNDS = 6
 EMPTY_ROUND, LOOSER_ROUND = 3, 4
 KEYS = ["é", "e\u0301", "0", "00", "1", "1.0", "01", "k", "K", "NULL", "a b"]
@@ -125,10 +125,10 @@ def judge(book: Book, tables: dict[str, list[dict[str, Any]]]) -> None:
 
 @pytest.mark.parametrize(("engine", "seed"), [("duckdb", 1), ("datafusion", 2)])
 async def test_every_run_of_a_recipe_is_what_a_plain_program_makes_of_the_days_data(
-    stand: Stand, me: httpx2.AsyncClient, engine: str, seed: int
+    deployment: Deployment, me: httpx2.AsyncClient, engine: str, seed: int
 ) -> None:
     book, version = Book(random.Random(seed)), None
-    async with stand.working(queues=QUEUES):
+    async with deployment.working(queues=QUEUES):
         for number in range(ROUNDS):
             book.change()
             if number == EMPTY_ROUND:

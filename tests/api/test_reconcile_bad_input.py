@@ -16,13 +16,13 @@ from penstock.reconcile.control_plane import ReconcileControlPlane
 from penstock.reconcile.runs.callbacks import RunCaller
 from penstock.wiring.default_handlers import default_handlers
 from tests.api.test_runs import QUEUES, RULES, listener, over, rows, start, upload
-from tests.graphs.stand import (
-    Stand,
+from tests.graphs.deployment import (
+    Deployment,
     connected,
     postgres,
     postgres_secrets,
+    running_deployment,
     settings,
-    standing,
     until,
 )
 
@@ -39,18 +39,20 @@ AMOUNT = {"left": "amount", "op": "tolerance", "right": "amount", "absolute": 0}
 
 
 @pytest.fixture(scope="module")
-async def stand(
+async def deployment(
     lasting_database: str, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[Stand]:
-    async with standing(lasting_database, settings(tmp_path_factory.mktemp("home"))) as it:
+) -> AsyncIterator[Deployment]:
+    async with running_deployment(
+        lasting_database, settings(tmp_path_factory.mktemp("home"))
+    ) as it:
         yield it
 
 
 @pytest.fixture(scope="module")
-async def me(stand: Stand) -> AsyncIterator[httpx2.AsyncClient]:
+async def me(deployment: Deployment) -> AsyncIterator[httpx2.AsyncClient]:
     headers = {"Authorization": "Bearer operator"}
     async with httpx2.AsyncClient(
-        base_url=stand.http.base_url, headers=headers, timeout=60
+        base_url=deployment.http.base_url, headers=headers, timeout=60
     ) as client:
         yield client
 
@@ -65,7 +67,7 @@ async def sources(me: httpx2.AsyncClient) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-async def ledger(stand: Stand, lasting_warehouse: str) -> str:
+async def ledger(deployment: Deployment, lasting_warehouse: str) -> str:
     """A table of PostgreSQL with a column of each kind."""
     async with connected(lasting_warehouse) as connection:
         await connection.execute(
@@ -76,7 +78,7 @@ async def ledger(stand: Stand, lasting_warehouse: str) -> str:
         )
     config = postgres(lasting_warehouse)
     secrets = postgres_secrets(lasting_warehouse)
-    source = await stand.graphs.sources.add(
+    source = await deployment.graphs.sources.add(
         name="db", kind="postgres", owner="me", config=config, secrets=secrets
     )
     return source.name
@@ -314,7 +316,7 @@ CSV = b"id,ref,amount,day\n" + b"".join(
 
 
 async def test_every_filter_means_the_same_to_a_database_to_files_and_to_an_upload(
-    stand: Stand,
+    deployment: Deployment,
     me: httpx2.AsyncClient,
     ledger: str,
     sources: dict[str, Any],
@@ -323,7 +325,7 @@ async def test_every_filter_means_the_same_to_a_database_to_files_and_to_an_uplo
     folder = tmp_path_factory.mktemp("files")
     (folder / "ledger.csv").write_bytes(CSV)
     config = {"url": f"file://{folder}"}
-    await stand.graphs.sources.add(
+    await deployment.graphs.sources.add(
         name="files", kind="files", owner="me", config=config, secrets={}
     )
     uploaded = await upload(me, "ledger.csv", CSV)
@@ -509,7 +511,7 @@ async def csv(me: httpx2.AsyncClient, *lines: str) -> dict[str, Any]:
 
 
 async def test_bad_records_end_a_run_with_a_sentence_or_in_the_right_counts(
-    stand: Stand, me: httpx2.AsyncClient, sources: dict[str, Any]
+    deployment: Deployment, me: httpx2.AsyncClient, sources: dict[str, Any]
 ) -> None:
     many = ["id,ref", *(f"{i},same" for i in range(1100))]
     same = [{"name": "same", "conditions": [KEY]}]
@@ -544,7 +546,7 @@ async def test_bad_records_end_a_run_with_a_sentence_or_in_the_right_counts(
         "too much open": recipe(sources, rules=same, thresholds={"max_unmatched_pct": 10}),
     }
     begun = {name: await start(me, recipe=document) for name, document in asked.items()}
-    async with stand.working(queues=QUEUES):
+    async with deployment.working(queues=QUEUES):
         ended = {name: await over(me, run) for name, run in begun.items()}
 
     def failed(name: str) -> str:
@@ -598,13 +600,13 @@ async def test_bad_records_end_a_run_with_a_sentence_or_in_the_right_counts(
 
 
 async def test_two_runs_of_one_recipe_at_once_do_not_touch_each_other(
-    stand: Stand, me: httpx2.AsyncClient, sources: dict[str, Any]
+    deployment: Deployment, me: httpx2.AsyncClient, sources: dict[str, Any]
 ) -> None:
     assert (
         await me.post("/api/recipes", json={"recipe": recipe(sources, recipe_id="twice")})
     ).status_code == 201
     begun = await asyncio.gather(*(start(me, recipe_id="twice") for _ in range(4)))
-    async with stand.working(queues=QUEUES):
+    async with deployment.working(queues=QUEUES):
         ended = [await over(me, run) for run in begun]
     assert [run["status"] for run in ended] == ["completed"] * 4, [run["error"] for run in ended]
     assert len({run["evidence_sha256"] for run in ended}) == 1
@@ -616,7 +618,7 @@ async def test_two_runs_of_one_recipe_at_once_do_not_touch_each_other(
 
 
 async def test_items_of_a_run_that_passed_a_threshold_are_carried_on_and_its_parameters_told(
-    stand: Stand, me: httpx2.AsyncClient, sources: dict[str, Any]
+    deployment: Deployment, me: httpx2.AsyncClient, sources: dict[str, Any]
 ) -> None:
     side = {
         **sources["left"],
@@ -627,7 +629,7 @@ async def test_items_of_a_run_that_passed_a_threshold_are_carried_on_and_its_par
     )
     strict |= {"thresholds": {"max_unmatched_pct": 0}}
     assert (await me.post("/api/recipes", json={"recipe": strict})).status_code == 201
-    async with stand.working(queues=QUEUES):
+    async with deployment.working(queues=QUEUES):
         ended = [
             await over(me, await start(me, recipe_id="strict", parameters={"first": n}))
             for n in (1, 2, 1)
@@ -663,13 +665,16 @@ async def test_items_of_a_run_that_passed_a_threshold_are_carried_on_and_its_par
 
 
 async def test_a_callback_that_never_answers_is_given_up_and_the_run_stays_as_it_was(
-    stand: Stand, me: httpx2.AsyncClient, sources: dict[str, Any]
+    deployment: Deployment, me: httpx2.AsyncClient, sources: dict[str, Any]
 ) -> None:
-    handlers = default_handlers(stand.settings)
+    handlers = default_handlers(deployment.settings)
     handlers._handlers["run_callback"] = RunCaller(
-        client_factory(stand.settings, ReconcileControlPlane), seconds=0.05
+        client_factory(deployment.settings, ReconcileControlPlane), seconds=0.05
     )
-    async with listener([0] * 100) as (url, got), stand.working(handlers=handlers, queues=QUEUES):
+    async with (
+        listener([0] * 100) as (url, got),
+        deployment.working(handlers=handlers, queues=QUEUES),
+    ):
         run = await start(me, recipe=recipe(sources), callback_url=url)
         ended = await over(me, run)
 
@@ -687,9 +692,12 @@ async def test_a_callback_that_never_answers_is_given_up_and_the_run_stays_as_it
 
 
 async def test_a_sheet_too_long_is_an_error_and_no_broken_file(
-    stand: Stand, me: httpx2.AsyncClient, sources: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    deployment: Deployment,
+    me: httpx2.AsyncClient,
+    sources: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with stand.working(queues=QUEUES):
+    async with deployment.working(queues=QUEUES):
         run = await over(me, await start(me, recipe=recipe(sources)))
     monkeypatch.setattr("penstock.reconcile.evidence.download.MAX_SHEET_ROWS", 1)
     monkeypatch.setattr("penstock.reconcile.evidence.reader.MAX_SHEET_ROWS", 1)

@@ -26,13 +26,13 @@ from penstock.reconcile.staging.handlers import StagePlanner
 from penstock.sources.contract import Limits
 from penstock.wiring.default_handlers import default_handlers
 from tests.engines.small_disk import small_disk
-from tests.graphs.stand import (
-    Stand,
+from tests.graphs.deployment import (
+    Deployment,
     connected,
     postgres,
     postgres_secrets,
+    running_deployment,
     settings,
-    standing,
     until,
 )
 
@@ -57,16 +57,16 @@ RULES = [
 
 
 @pytest.fixture
-async def stand(database: str, tmp_path: Path) -> AsyncIterator[Stand]:
-    async with standing(database, settings(tmp_path / "home")) as it:
+async def deployment(database: str, tmp_path: Path) -> AsyncIterator[Deployment]:
+    async with running_deployment(database, settings(tmp_path / "home")) as it:
         yield it
 
 
 @pytest.fixture
-async def me(stand: Stand) -> AsyncIterator[httpx2.AsyncClient]:
+async def me(deployment: Deployment) -> AsyncIterator[httpx2.AsyncClient]:
     headers = {"Authorization": "Bearer operator"}
     async with httpx2.AsyncClient(
-        base_url=stand.http.base_url, headers=headers, timeout=60
+        base_url=deployment.http.base_url, headers=headers, timeout=60
     ) as client:
         yield client
 
@@ -112,9 +112,9 @@ async def rows(me: httpx2.AsyncClient, run: dict[str, Any], table: str) -> list[
 
 
 async def test_two_uploads_become_evidence_in_every_form(
-    stand: Stand, me: httpx2.AsyncClient
+    deployment: Deployment, me: httpx2.AsyncClient
 ) -> None:
-    async with stand.working(queues=QUEUES):
+    async with deployment.working(queues=QUEUES):
         recipe = {"name": "monthly", "sources": await two(me), "rules": RULES}
         run = await over(me, await start(me, recipe=recipe))
     assert run["status"] == "completed", run["error"]
@@ -145,13 +145,13 @@ async def test_two_uploads_become_evidence_in_every_form(
 
 
 async def test_a_csv_of_evidence_has_formulas_only_where_they_are_asked_for(
-    stand: Stand, me: httpx2.AsyncClient
+    deployment: Deployment, me: httpx2.AsyncClient
 ) -> None:
     hostile = b"id,ref,amount,note\n=1+1,Q,1,@SUM(A1)\n"
     sources = await two(me)
     sources["left"]["upload"] = await upload(me, "hostile.csv", hostile)
     document = {"name": "hostile", "sources": sources, "rules": RULES}
-    async with stand.working(queues=QUEUES):
+    async with deployment.working(queues=QUEUES):
         run = await over(me, await start(me, recipe=document))
     path = f"/api/runs/{run['run_id']}/evidence/unmatched_left?format=csv"
     [row] = csv_module.DictReader((await me.get(path)).text.splitlines())
@@ -161,16 +161,18 @@ async def test_a_csv_of_evidence_has_formulas_only_where_they_are_asked_for(
     assert (await me.get(f"{path}&formulas=run")).status_code == 422
 
 
-async def test_two_runs_of_the_same_have_one_digest(stand: Stand, me: httpx2.AsyncClient) -> None:
+async def test_two_runs_of_the_same_have_one_digest(
+    deployment: Deployment, me: httpx2.AsyncClient
+) -> None:
     recipe = {"name": "monthly", "sources": await two(me), "rules": RULES}
     begun = [await start(me, recipe=recipe) for _ in range(2)]
-    async with stand.working(queues=QUEUES):
+    async with deployment.working(queues=QUEUES):
         ended = [await over(me, run) for run in begun]
     assert ended[0]["evidence_sha256"] == ended[1]["evidence_sha256"] is not None
 
 
 async def test_runs_that_found_the_same_have_one_digest_whatever_engine_and_upload_they_had(
-    stand: Stand, me: httpx2.AsyncClient
+    deployment: Deployment, me: httpx2.AsyncClient
 ) -> None:
     begun = [
         await start(
@@ -182,14 +184,14 @@ async def test_runs_that_found_the_same_have_one_digest_whatever_engine_and_uplo
     begun.append(
         await start(me, recipe={"name": "other", "sources": await two(me), "rules": other})
     )
-    async with stand.working(queues=QUEUES):
+    async with deployment.working(queues=QUEUES):
         digests = [(await over(me, run))["evidence_sha256"] for run in begun]
     assert digests[0] == digests[1] is not None
     assert digests[2] not in (None, digests[0])
 
 
 async def test_a_saved_recipe_has_versions_and_runs_by_its_id(
-    stand: Stand, me: httpx2.AsyncClient
+    deployment: Deployment, me: httpx2.AsyncClient
 ) -> None:
     recipe = {"recipe_id": "monthly", "name": "monthly", "sources": await two(me), "rules": RULES}
     assert (await me.post("/api/recipes", json={"recipe": recipe})).status_code == 201
@@ -207,7 +209,7 @@ async def test_a_saved_recipe_has_versions_and_runs_by_its_id(
     ] == [2, 1]
     steps = (await me.get("/api/recipes/monthly/explain")).json()["data"]
     assert "DECIMAL" in steps[0]["sql"]
-    async with stand.working(queues=QUEUES):
+    async with deployment.working(queues=QUEUES):
         run = await over(me, await start(me, recipe_id="monthly"))
     assert (run["status"], run["recipe_version"]) == ("completed", 2)
     assert (await me.get("/api/runs", params={"recipe_id": "monthly"})).json()["meta"]["total"] == 1
@@ -232,11 +234,11 @@ async def test_every_fault_is_told_at_once_against_the_real_columns(me: httpx2.A
 
 
 async def test_a_run_whose_columns_are_missing_fails_with_a_sentence(
-    stand: Stand, me: httpx2.AsyncClient
+    deployment: Deployment, me: httpx2.AsyncClient
 ) -> None:
     rules = [{"name": "r", "conditions": [{"left": "reff", "op": "eq", "right": "ref"}]}]
     run = await start(me, recipe={"name": "x", "sources": await two(me), "rules": rules})
-    async with stand.working(queues=QUEUES):
+    async with deployment.working(queues=QUEUES):
         ended = await over(me, run)
     assert ended["status"] == "failed"
     assert "reff" in ended["error"]["message"]
@@ -264,29 +266,29 @@ def sides(**more: Any) -> dict[str, Any]:
 
 
 async def test_postgres_is_staged_in_chunks_of_one_moment_and_cleaned_up(
-    stand: Stand, me: httpx2.AsyncClient, warehouse: str
+    deployment: Deployment, me: httpx2.AsyncClient, warehouse: str
 ) -> None:
     await fill(warehouse, 20_000)
-    await stand.graphs.sources.add(
+    await deployment.graphs.sources.add(
         name="db",
         kind="postgres",
         owner="me",
         config=postgres(warehouse),
         secrets=postgres_secrets(warehouse),
     )
-    handlers = default_handlers(stand.settings)
+    handlers = default_handlers(deployment.settings)
     small = StagePlanner(
-        client_factory(stand.settings, ReconcileControlPlane),
+        client_factory(deployment.settings, ReconcileControlPlane),
         limits=Limits(chunk_bytes=200_000, max_chunks=4),
     )
     handlers._handlers["stage_plan"] = small
     run = await start(me, recipe={"name": "pg", "sources": sides(), "rules": RULES})
-    async with stand.working(handlers=handlers, queues=QUEUES):
+    async with deployment.working(handlers=handlers, queues=QUEUES):
         ended = await over(me, run)
         assert ended["status"] == "completed", ended["error"]
 
         async def clean() -> bool:
-            return not any(key.startswith("staging/") for key in await stand.files())
+            return not any(key.startswith("staging/") for key in await deployment.files())
 
         await until(clean)
     assert ended["totals"]["left"]["rows"] == 20_000
@@ -299,20 +301,20 @@ async def test_postgres_is_staged_in_chunks_of_one_moment_and_cleaned_up(
 
 
 async def test_a_table_that_changes_while_it_is_staged_is_seen_at_one_moment(
-    stand: Stand, me: httpx2.AsyncClient, warehouse: str
+    deployment: Deployment, me: httpx2.AsyncClient, warehouse: str
 ) -> None:
     await fill(warehouse, 20_000)
-    await stand.graphs.sources.add(
+    await deployment.graphs.sources.add(
         name="db",
         kind="postgres",
         owner="me",
         config=postgres(warehouse),
         secrets=postgres_secrets(warehouse),
     )
-    handlers = default_handlers(stand.settings)
+    handlers = default_handlers(deployment.settings)
     small = Limits(chunk_bytes=200_000, max_chunks=4)
     handlers._handlers["stage_plan"] = StagePlanner(
-        client_factory(stand.settings, ReconcileControlPlane), limits=small
+        client_factory(deployment.settings, ReconcileControlPlane), limits=small
     )
     stage = handlers._handlers["stage_chunk"]
 
@@ -327,14 +329,14 @@ async def test_a_table_that_changes_while_it_is_staged_is_seen_at_one_moment(
     tables = {"left": "invoices", "right": "payments"}
     handlers._handlers["stage_chunk"] = changed_before
     run = await start(me, recipe={"name": "pg", "sources": sides(), "rules": RULES})
-    async with stand.working(handlers=handlers, queues=QUEUES):
+    async with deployment.working(handlers=handlers, queues=QUEUES):
         ended = await over(me, run)
     assert ended["status"] == "completed", ended["error"]
     assert [ended["totals"][side]["rows"] for side in ("left", "right")] == [20_000, 18_000]
 
 
 async def test_a_duckdb_file_meets_an_upload_with_exact_types(
-    stand: Stand, me: httpx2.AsyncClient, tmp_path: Path
+    deployment: Deployment, me: httpx2.AsyncClient, tmp_path: Path
 ) -> None:
     file = tmp_path / "ledger.duckdb"
     with duckdb.connect(str(file)) as db:
@@ -342,7 +344,7 @@ async def test_a_duckdb_file_meets_an_upload_with_exact_types(
             "CREATE TABLE ledger (id INTEGER, ref VARCHAR, amount DECIMAL(18, 4), paid TIMESTAMPTZ)"
         )
         db.execute("INSERT INTO ledger VALUES (1, 'A', 10.0000, now()), (2, 'B', 20.0100, NULL)")
-    await stand.source("duckdb", {"database": str(file)})
+    await deployment.source("duckdb", {"database": str(file)})
     [source] = (await me.get("/api/sources")).json()["data"]
     left = {
         "source": source["alias"],
@@ -351,17 +353,17 @@ async def test_a_duckdb_file_meets_an_upload_with_exact_types(
     }
     right = {"upload": await upload(me, "payments.csv", PAYMENTS), "primary_key": "id"}
     recipe = {"name": "mixed", "sources": {"left": left, "right": right}, "rules": RULES}
-    async with stand.working(queues=QUEUES):
+    async with deployment.working(queues=QUEUES):
         ended = await over(me, await start(me, recipe=recipe))
     assert ended["status"] == "completed", ended["error"]
     assert (ended["totals"]["left"]["matched"], ended["totals"]["left"]["unmatched"]) == (2, 0)
 
 
 async def test_filters_and_parameters_scope_a_source(
-    stand: Stand, me: httpx2.AsyncClient, warehouse: str
+    deployment: Deployment, me: httpx2.AsyncClient, warehouse: str
 ) -> None:
     await fill(warehouse, 1000)
-    await stand.graphs.sources.add(
+    await deployment.graphs.sources.add(
         name="db",
         kind="postgres",
         owner="me",
@@ -378,7 +380,7 @@ async def test_filters_and_parameters_scope_a_source(
         "rules": RULES,
         "parameters": {"last": {"type": "number", "default": 5}},
     }
-    async with stand.working(queues=QUEUES):
+    async with deployment.working(queues=QUEUES):
         ended = await over(me, await start(me, recipe=recipe, parameters={"last": 100}))
         assert ended["totals"]["left"]["rows"] == 39, ended["error"]
         wrong = sides(filters=[{"column": "nothing", "op": "eq", "value": 1}])
@@ -389,10 +391,12 @@ async def test_filters_and_parameters_scope_a_source(
     assert (refused.status_code, refused.json()["error"]["details"]["parameter"]) == (422, "last")
 
 
-async def test_filters_are_held_against_uploads_too(stand: Stand, me: httpx2.AsyncClient) -> None:
+async def test_filters_are_held_against_uploads_too(
+    deployment: Deployment, me: httpx2.AsyncClient
+) -> None:
     sources = await two(me)
     sources["left"]["filters"] = [{"column": "ref", "op": "in", "value": ["A", "C"]}]
-    async with stand.working(queues=QUEUES):
+    async with deployment.working(queues=QUEUES):
         ended = await over(
             me, await start(me, recipe={"name": "x", "sources": sources, "rules": RULES})
         )
@@ -400,7 +404,7 @@ async def test_filters_are_held_against_uploads_too(stand: Stand, me: httpx2.Asy
 
 
 async def test_rows_of_a_source_can_be_looked_at(
-    stand: Stand, me: httpx2.AsyncClient, warehouse: str
+    deployment: Deployment, me: httpx2.AsyncClient, warehouse: str
 ) -> None:
     await fill(warehouse, 50)
     source = {
@@ -426,7 +430,7 @@ async def test_rows_of_a_source_can_be_looked_at(
 
 
 async def test_a_look_at_rows_that_are_too_wide_for_the_control_plane_is_refused(
-    stand: Stand, me: httpx2.AsyncClient, tmp_path: Path
+    deployment: Deployment, me: httpx2.AsyncClient, tmp_path: Path
 ) -> None:
     """A thousand rows of 128 KB: what is looked at is bounded in bytes as well as in rows."""
     with duckdb.connect(str(tmp_path / "wide.duckdb")) as db:
@@ -434,7 +438,7 @@ async def test_a_look_at_rows_that_are_too_wide_for_the_control_plane_is_refused
             "CREATE TABLE wide AS SELECT range AS id, repeat('x', 131072) AS text FROM range(1000)"
         )
     config = {"database": str(tmp_path / "wide.duckdb"), "memory_limit": "1GB"}
-    await stand.graphs.sources.add(
+    await deployment.graphs.sources.add(
         name="wide", kind="duckdb", owner="me", config=config, secrets={}
     )
     look = {"table": "wide", "limit": 1000}
@@ -449,13 +453,13 @@ async def test_a_look_at_rows_that_are_too_wide_for_the_control_plane_is_refused
 
 
 async def test_a_look_shows_as_many_cells_as_one_answer_takes_and_not_one_more(
-    stand: Stand, me: httpx2.AsyncClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    deployment: Deployment, me: httpx2.AsyncClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A thousand rows of a thousand columns are small, and a million values in the loop."""
     with duckdb.connect(str(tmp_path / "square.duckdb")) as db:
         db.execute("CREATE TABLE square AS SELECT range AS a, range AS b FROM range(100)")
     config = {"database": str(tmp_path / "square.duckdb")}
-    await stand.graphs.sources.add(
+    await deployment.graphs.sources.add(
         name="square", kind="duckdb", owner="me", config=config, secrets={}
     )
     monkeypatch.setattr(preview_limits, "MAX_CELLS", 20)
@@ -468,7 +472,7 @@ async def test_a_look_shows_as_many_cells_as_one_answer_takes_and_not_one_more(
 
 
 async def test_events_are_heard_and_not_looked_for(
-    stand: Stand, me: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch
+    deployment: Deployment, me: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("penstock.api.reconcile.runs.LOOK_SECONDS", 3600.0)
     run = await start(me, recipe={"name": "x", "sources": await two(me), "rules": RULES})
@@ -478,13 +482,13 @@ async def test_events_are_heard_and_not_looked_for(
             if line.startswith("data: "):
                 statuses.append(json.loads(line.removeprefix("data: "))["status"])
                 if len(statuses) == 1:
-                    async with stand.working(queues=QUEUES):
+                    async with deployment.working(queues=QUEUES):
                         await over(me, run)
     assert (statuses[0], statuses[-1]) == ("ready", "completed")
 
 
 async def test_a_cancelled_run_ends_its_stream_of_events(
-    stand: Stand, me: httpx2.AsyncClient
+    deployment: Deployment, me: httpx2.AsyncClient
 ) -> None:
     run = await start(me, recipe={"name": "x", "sources": await two(me), "rules": RULES})
     seen: list[str] = []
@@ -533,13 +537,16 @@ async def listener(
 
 
 async def test_a_callback_is_signed_and_tried_again_until_it_is_taken(
-    stand: Stand, me: httpx2.AsyncClient
+    deployment: Deployment, me: httpx2.AsyncClient
 ) -> None:
-    handlers = default_handlers(stand.settings)
+    handlers = default_handlers(deployment.settings)
     handlers._handlers["run_callback"] = RunCaller(
-        client_factory(stand.settings, ReconcileControlPlane), seconds=0.3
+        client_factory(deployment.settings, ReconcileControlPlane), seconds=0.3
     )
-    async with listener([0, 500]) as (url, got), stand.working(handlers=handlers, queues=QUEUES):
+    async with (
+        listener([0, 500]) as (url, got),
+        deployment.working(handlers=handlers, queues=QUEUES),
+    ):
         recipe = {"name": "x", "sources": await two(me), "rules": RULES}
         run = await start(me, recipe=recipe, callback_url=url)
         ended = await over(me, run)
@@ -614,11 +621,11 @@ async def test_a_sheet_is_an_upload_with_types(me: httpx2.AsyncClient, tmp_path:
 
 
 async def test_decisions_and_open_items_live_from_run_to_run(
-    stand: Stand, me: httpx2.AsyncClient
+    deployment: Deployment, me: httpx2.AsyncClient
 ) -> None:
     recipe = {"recipe_id": "monthly", "name": "monthly", "sources": await two(me), "rules": RULES}
     assert (await me.post("/api/recipes", json={"recipe": recipe})).status_code == 201
-    async with stand.working(queues=QUEUES):
+    async with deployment.working(queues=QUEUES):
         first = await over(me, await start(me, recipe_id="monthly"))
         assert [row["since_run"] for row in await rows(me, first, "open_items")] == [
             first["run_id"]
@@ -665,11 +672,11 @@ FLIPPED = [
 
 
 async def test_evidence_of_which_a_byte_is_flipped_is_refused_by_its_name(
-    stand: Stand, me: httpx2.AsyncClient, tmp_path: Path
+    deployment: Deployment, me: httpx2.AsyncClient, tmp_path: Path
 ) -> None:
     recipe = {"recipe_id": "monthly", "name": "monthly", "sources": await two(me), "rules": RULES}
     assert (await me.post("/api/recipes", json={"recipe": recipe})).status_code == 201
-    async with stand.working(queues=QUEUES):
+    async with deployment.working(queues=QUEUES):
         run = await over(me, await start(me, recipe_id="monthly"))
     folder = tmp_path / "home" / "storage" / "runs" / str(run["run_id"])
     for name, path in FLIPPED:
@@ -690,9 +697,9 @@ async def test_evidence_of_which_a_byte_is_flipped_is_refused_by_its_name(
     "content", [b"[]", b"1", b"null", b"{}", b"", b'{"format": "penstock-evidence/1"}']
 )
 async def test_a_manifest_that_is_none_is_refused_by_its_name(
-    stand: Stand, me: httpx2.AsyncClient, tmp_path: Path, content: bytes
+    deployment: Deployment, me: httpx2.AsyncClient, tmp_path: Path, content: bytes
 ) -> None:
-    async with stand.working(queues=QUEUES):
+    async with deployment.working(queues=QUEUES):
         run = await over(
             me, await start(me, recipe={"name": "x", "sources": await two(me), "rules": RULES})
         )
@@ -706,11 +713,11 @@ async def test_a_manifest_that_is_none_is_refused_by_its_name(
 
 
 async def test_a_recipe_whose_open_items_were_deleted_says_how_to_go_on(
-    stand: Stand, me: httpx2.AsyncClient, tmp_path: Path
+    deployment: Deployment, me: httpx2.AsyncClient, tmp_path: Path
 ) -> None:
     recipe = {"recipe_id": "monthly", "name": "monthly", "sources": await two(me), "rules": RULES}
     assert (await me.post("/api/recipes", json={"recipe": recipe})).status_code == 201
-    async with stand.working(queues=QUEUES):
+    async with deployment.working(queues=QUEUES):
         run = await over(me, await start(me, recipe_id="monthly"))
         folder = tmp_path / "home" / "storage" / "runs" / str(run["run_id"]) / "open_items"
         [items] = folder.iterdir()
@@ -726,12 +733,12 @@ async def test_a_recipe_whose_open_items_were_deleted_says_how_to_go_on(
 
 
 async def test_a_run_whose_upload_was_deleted_names_it(
-    stand: Stand, me: httpx2.AsyncClient, tmp_path: Path
+    deployment: Deployment, me: httpx2.AsyncClient, tmp_path: Path
 ) -> None:
     sources = await two(me)
     [file] = (tmp_path / "home" / "storage" / "uploads").glob(f"{sources['left']['upload']}*")
     file.unlink()
-    async with stand.working(queues=QUEUES):
+    async with deployment.working(queues=QUEUES):
         run = await over(
             me, await start(me, recipe={"name": "x", "sources": sources, "rules": RULES})
         )
@@ -741,14 +748,14 @@ async def test_a_run_whose_upload_was_deleted_names_it(
 
 
 async def test_a_run_does_not_match_an_upload_that_is_damaged(
-    stand: Stand, me: httpx2.AsyncClient, tmp_path: Path
+    deployment: Deployment, me: httpx2.AsyncClient, tmp_path: Path
 ) -> None:
     sources = await two(me)
     [file] = (tmp_path / "home" / "storage" / "uploads").glob(f"{sources['left']['upload']}*")
     written = file.read_bytes()
     file.chmod(0o644)
     file.write_bytes(written[:40] + bytes([written[40] ^ 1]) + written[41:])
-    async with stand.working(queues=QUEUES):
+    async with deployment.working(queues=QUEUES):
         run = await over(
             me, await start(me, recipe={"name": "monthly", "sources": sources, "rules": RULES})
         )
@@ -766,12 +773,12 @@ async def test_the_setting_limits_how_far_candidates_outnumber_records(
     tight = settings(tmp_path / "home").model_copy(update={"reconcile_candidates_per_row": 1})
     headers = {"Authorization": "Bearer operator"}
     async with (
-        standing(database, tight) as stand,
-        httpx2.AsyncClient(base_url=stand.http.base_url, headers=headers, timeout=60) as me,
+        running_deployment(database, tight) as deployment,
+        httpx2.AsyncClient(base_url=deployment.http.base_url, headers=headers, timeout=60) as me,
     ):
         side = {"upload": await upload(me, "same.csv", same), "primary_key": ["id"]}
         recipe = {"name": "crowd", "sources": {"left": side, "right": side}, "rules": rules}
-        async with stand.working(queues=QUEUES):
+        async with deployment.working(queues=QUEUES):
             stopped = await over(me, await start(me, recipe=recipe))
             allowed = await over(
                 me, await start(me, recipe={**recipe, "limits": {"candidates_per_row": 750}})
@@ -783,7 +790,7 @@ async def test_the_setting_limits_how_far_candidates_outnumber_records(
 
 
 async def test_a_scratch_disk_that_is_full_is_named_with_its_setting(
-    stand: Stand, me: httpx2.AsyncClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    deployment: Deployment, me: httpx2.AsyncClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     many = b"id,ref,amount\n" + b"".join(
         b"%d,R%d,1.00\n" % (n, n * 7919 % 99_991) for n in range(60_000)
@@ -795,7 +802,7 @@ async def test_a_scratch_disk_that_is_full_is_named_with_its_setting(
         "sources": {"left": side, "right": side},
         "rules": RULES,
     }
-    async with stand.working(queues=QUEUES):
+    async with deployment.working(queues=QUEUES):
         with small_disk(tmp_path / "small", 300_000) as folder:
             monkeypatch.setattr(tempfile, "tempdir", str(folder))
             run = await over(me, await start(me, recipe=recipe))
@@ -806,7 +813,7 @@ async def test_a_scratch_disk_that_is_full_is_named_with_its_setting(
 
 
 async def test_rules_are_suggested_and_a_recipe_runs_by_the_clock(
-    stand: Stand, me: httpx2.AsyncClient
+    deployment: Deployment, me: httpx2.AsyncClient
 ) -> None:
     sources = await two(me)
     response = await me.post("/api/recipes/suggest", json=sources)
@@ -818,7 +825,7 @@ async def test_rules_are_suggested_and_a_recipe_runs_by_the_clock(
     planned = await me.put("/api/recipes/daily/schedule", json={"cron": "0 3 * * *"})
     assert planned.status_code == 200, planned.text
     job = {"kind": "run_start", "payload": {"recipe_id": "daily"}}
-    async with stand.working(queues=QUEUES):
+    async with deployment.working(queues=QUEUES):
         assert (await me.post("/api/jobs", json=job)).status_code in (201, 202)
 
         async def ran() -> bool:

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import httpx2
 
-from tests.api.desk import sitting
-from tests.api.plane import OPERATOR, SERVICE
+from tests.api.control_plane import OPERATOR, SERVICE
+from tests.api.running_api import running_api
 from tests.api.test_server import free_port, process, ready
 
 if TYPE_CHECKING:
-    from tests.api.plane import Edge
+    from tests.api.control_plane import Edge
 
 CHECKS = (
     "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance,"
@@ -127,8 +127,8 @@ async def _try(url: str, options: list[str], folder: Path) -> str:
 
 
 async def test_every_operation_is_described(database: str, edge: Edge, tmp_path: Path) -> None:
-    async with sitting(database, edge, tmp_path / "home") as desk:
-        schema = (await desk.ann.get("/api/openapi.json")).json()
+    async with running_api(database, edge, tmp_path / "home") as api:
+        schema = (await api.ann.get("/api/openapi.json")).json()
     assert {"/api/instances", "/api/mappings", "/api/runs"} <= set(schema["paths"]), (
         "all rooms are there"
     )
@@ -149,8 +149,8 @@ async def test_every_operation_is_described(database: str, edge: Edge, tmp_path:
 async def test_the_example_of_an_instance_is_one_as_a_whole(
     database: str, edge: Edge, tmp_path: Path
 ) -> None:
-    async with sitting(database, edge, tmp_path / "home") as desk:
-        schema = (await desk.ann.get("/api/openapi.json")).json()
+    async with running_api(database, edge, tmp_path / "home") as api:
+        schema = (await api.ann.get("/api/openapi.json")).json()
     answer = schema["paths"]["/api/instances/{instance_id}"]["get"]["responses"]["200"]
     shown = answer["content"]["application/json"]["example"]["data"]
     assert shown["instance_url"].endswith(f"/wrapper/{shown['url_slug']}")

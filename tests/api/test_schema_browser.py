@@ -31,16 +31,16 @@ def warehouse(folder: Path, *statements: str) -> dict[str, str]:
     return {"database": str(folder / "shop.duckdb")}
 
 
-async def add(parts: Services, name: str, config: dict[str, str]) -> int:
-    assert parts.sources is not None
-    source = await parts.sources.records.add(
+async def add(services: Services, name: str, config: dict[str, str]) -> int:
+    assert services.sources is not None
+    source = await services.sources.records.add(
         name=name, kind="duckdb", owner="ann", config=config, secrets={}
     )
     return source.data_source_id
 
 
 @pytest.fixture
-async def filled(parts: Services, tmp_path: Path) -> int:
+async def filled(services: Services, tmp_path: Path) -> int:
     config = warehouse(
         tmp_path,
         "CREATE TABLE orders (id BIGINT NOT NULL, amount DECIMAL(12, 2) DEFAULT 0)",
@@ -48,8 +48,8 @@ async def filled(parts: Services, tmp_path: Path) -> int:
         "CREATE SCHEMA archive",
         "CREATE VIEW archive.Orders_2020 AS SELECT 1 AS order_id",
     )
-    source = await add(parts, "shop", config)
-    assert await parts.loops[0].run_once() == Refreshed(sources=1, tables=3)
+    source = await add(services, "shop", config)
+    assert await services.loops[0].run_once() == Refreshed(sources=1, tables=3)
     return source
 
 
@@ -128,13 +128,13 @@ async def test_a_search_finds_prefixes_first_in_any_case_and_takes_signs_for_the
 
 
 async def test_two_sources_that_have_the_same_table_show_it_once(
-    operator: httpx2.AsyncClient, parts: Services, filled: int, tmp_path: Path
+    operator: httpx2.AsyncClient, services: Services, filled: int, tmp_path: Path
 ) -> None:
     other = warehouse(
         tmp_path / "other", "CREATE TABLE orders (id VARCHAR, note VARCHAR, amount INT)"
     )
-    await add(parts, "other", other)
-    assert await parts.loops[0].run_once() == Refreshed(sources=2, tables=4)
+    await add(services, "other", other)
+    assert await services.loops[0].run_once() == Refreshed(sources=2, tables=4)
     columns = await listed(operator, "catalogs/shop/schemas/main/tables/orders/columns")
     assert [c["data_type"] for c in columns] == ["BIGINT", "DECIMAL(12,2)"]
     assert [t["table_name"] for t in await listed(operator, "search/tables", q="orders")].count(
@@ -144,22 +144,22 @@ async def test_two_sources_that_have_the_same_table_show_it_once(
 
 
 async def test_a_source_that_does_not_answer_keeps_what_it_had_and_stops_nobody(
-    operator: httpx2.AsyncClient, parts: Services, filled: int, tmp_path: Path
+    operator: httpx2.AsyncClient, services: Services, filled: int, tmp_path: Path
 ) -> None:
     (tmp_path / "shop.duckdb").unlink()
-    await add(parts, "new", warehouse(tmp_path / "new", "CREATE TABLE fresh (id INT)"))
-    assert await parts.loops[0].run_once() == Refreshed(sources=1, failed=1, tables=1)
+    await add(services, "new", warehouse(tmp_path / "new", "CREATE TABLE fresh (id INT)"))
+    assert await services.loops[0].run_once() == Refreshed(sources=1, failed=1, tables=1)
     assert len(await listed(operator, "catalogs/shop/schemas/main/tables")) == 3
     (tmp_path / "shop.duckdb").write_bytes(b"")
-    assert (await parts.loops[0].run_once()).total == 2
+    assert (await services.loops[0].run_once()).total == 2
 
 
 async def test_a_refresh_takes_away_what_is_gone_and_so_does_dropping_the_source(
-    operator: httpx2.AsyncClient, parts: Services, filled: int, tmp_path: Path
+    operator: httpx2.AsyncClient, services: Services, filled: int, tmp_path: Path
 ) -> None:
     with duckdb.connect(str(tmp_path / "shop.duckdb")) as connection:
         connection.execute("DROP TABLE orders")
-    await parts.loops[0].run_once()
+    await services.loops[0].run_once()
     assert [
         t["table_name"] for t in await listed(operator, "catalogs/shop/schemas/main/tables")
     ] == ["old_orders"]
@@ -170,10 +170,10 @@ async def test_a_refresh_takes_away_what_is_gone_and_so_does_dropping_the_source
 
 
 async def test_a_refresh_is_triggered_and_the_cache_counts_itself(
-    operator: httpx2.AsyncClient, parts: Services, database: str, tmp_path: Path
+    operator: httpx2.AsyncClient, services: Services, database: str, tmp_path: Path
 ) -> None:
-    await add(parts, "shop", warehouse(tmp_path, "CREATE TABLE orders (id BIGINT)"))
-    loop = parts.loops[0]
+    await add(services, "shop", warehouse(tmp_path, "CREATE TABLE orders (id BIGINT)"))
+    loop = services.loops[0]
     answer = await operator.post(f"{SCHEMA}/admin/refresh")
     assert (answer.status_code, answer.json()) == (200, {"data": {"status": "refresh triggered"}})
     assert loop._trigger.is_set()
@@ -189,14 +189,14 @@ async def test_a_refresh_is_triggered_and_the_cache_counts_itself(
     assert stats["last_refresh"].endswith("Z")
 
 
-async def test_one_process_refreshes_at_a_time(parts: Services, database: str) -> None:
-    assert parts.sources is not None
+async def test_one_process_refreshes_at_a_time(services: Services, database: str) -> None:
+    assert services.sources is not None
     async with Db(database, size=2) as db:
-        records, cache = parts.sources.records, SchemaCache(db, parts.sources.records)
+        records, cache = services.sources.records, SchemaCache(db, services.sources.records)
         other = SchemaRefresh(
             db, records, cache, every=3600, metrics=LoopMetrics(CollectorRegistry())
         )
         async with other._turn() as mine:
             assert mine
-            assert await parts.loops[0].pass_() == "skipped"
-        assert await parts.loops[0].pass_() == "success"
+            assert await services.loops[0].pass_() == "skipped"
+        assert await services.loops[0].pass_() == "success"

@@ -10,7 +10,7 @@ import pytest
 
 from penstock.api.server import Server, bind
 from penstock.kit.security_headers import DEFAULTS, TRANSPORT
-from tests.api.plane import ADMIN, OPERATOR, SERVICE
+from tests.api.control_plane import ADMIN, OPERATOR, SERVICE
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send

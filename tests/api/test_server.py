@@ -22,7 +22,7 @@ from penstock.kit.errors import Conflict, InvalidInput
 from penstock.kit.vault import new_key
 from penstock.wiring import control_plane, job_kinds
 from penstock.worker.probe import PROBE
-from tests.api.plane import OPERATOR, SERVICE
+from tests.api.control_plane import OPERATOR, SERVICE
 from tests.jobs.conformance import Clock
 
 if TYPE_CHECKING:
@@ -157,19 +157,19 @@ async def test_a_control_plane_runs_its_loops(database: str) -> None:
     connection = await asyncpg.connect(database)
     try:
         async with (
-            control_plane.build_control_plane(settings, database) as parts,
+            control_plane.build_control_plane(settings, database) as services,
             asyncio.timeout(20),
         ):
-            [added] = await parts.store.enqueue([JobSpec(kind="probe")])
-            assert await parts.store.claim("w1", ["default"], 1)
+            [added] = await services.store.enqueue([JobSpec(kind="probe")])
+            assert await services.store.claim("w1", ["default"], 1)
             await Clock(connection).advance(11)
-            while (await parts.store.job(added.job_id)).status is not Status.READY:  # noqa: ASYNC110
+            while (await services.store.job(added.job_id)).status is not Status.READY:  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
-            ran = parts.registry.get_sample_value(
+            ran = services.registry.get_sample_value(
                 "background_job_execution_total", {"job_name": "reaper", "status": "success"}
             )
             assert ran
-            assert parts.registry.get_sample_value("process_cpu_seconds_total")
+            assert services.registry.get_sample_value("process_cpu_seconds_total")
     finally:
         await connection.close()
 
@@ -183,8 +183,8 @@ async def test_a_handler_of_the_wiring_runs_when_its_gate_opens(database: str) -
     settings = Settings()
     async with control_plane.build_control_plane(
         settings, database, gates={"opened": opened}
-    ) as parts:
-        await parts.store.open_group(GroupSpec(name="empty", gate="opened"), [])
+    ) as services:
+        await services.store.open_group(GroupSpec(name="empty", gate="opened"), [])
     assert fired == ["empty"]
 
 
@@ -216,7 +216,7 @@ def test_a_lease_can_be_set_and_a_wrong_one_is_refused() -> None:
 
 async def test_the_lease_that_is_set_is_the_one_that_jobs_get(database: str) -> None:
     settings = Settings(lease_seconds={"probe": 1800})
-    async with control_plane.build_control_plane(settings, database) as parts:
-        await parts.store.enqueue([JobSpec(kind="probe")])
-        [claimed] = await parts.store.claim("w1", ["default"], 1)
+    async with control_plane.build_control_plane(settings, database) as services:
+        await services.store.enqueue([JobSpec(kind="probe")])
+        [claimed] = await services.store.claim("w1", ["default"], 1)
     assert claimed.lease_seconds == 1800

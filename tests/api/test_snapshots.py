@@ -15,9 +15,9 @@ import pytest
 from penstock.accounts.role import Role
 from penstock.storage.manifest import read_manifest
 from tests.api.answers import error
-from tests.api.desk import data_of
+from tests.api.running_api import data_of
 from tests.api.test_mappings import BOUGHT, CUSTOMER
-from tests.graphs.stand import Stand, connected, settings, shop, standing, until
+from tests.graphs.deployment import Deployment, connected, running_deployment, settings, shop, until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -36,7 +36,7 @@ BLOCKING = ("waiting_for_snapshot", "starting", "running", "suspended", "resumin
 class Shop:
     """A control plane on the small shop. `ann` and `ben` are analysts, `ada` is an admin."""
 
-    stand: Stand
+    deployment: Deployment
     dsn: str
     folder: Path
     ann: httpx2.AsyncClient
@@ -80,8 +80,11 @@ class Shop:
 
 @pytest.fixture
 async def place(database: str, tmp_path: Path) -> AsyncIterator[Shop]:
-    async with standing(database, settings(tmp_path / "home")) as stand, AsyncExitStack() as stack:
-        records, people = stand.graphs.sources, stand.parts.people
+    async with (
+        running_deployment(database, settings(tmp_path / "home")) as deployment,
+        AsyncExitStack() as stack,
+    ):
+        records, people = deployment.graphs.sources, deployment.services.people
         assert people is not None
         await people.users.provide("ada", role=Role.ADMIN, email=None, display_name=None)
         source = await records.add(
@@ -91,12 +94,12 @@ async def place(database: str, tmp_path: Path) -> AsyncIterator[Shop]:
         clients = {
             name: await stack.enter_async_context(
                 httpx2.AsyncClient(
-                    base_url=stand.http.base_url, headers={"X-Username": name}, timeout=30
+                    base_url=deployment.http.base_url, headers={"X-Username": name}, timeout=30
                 )
             )
             for name in ("ann", "ben", "ada")
         }
-        yield Shop(stand=stand, dsn=database, folder=tmp_path, **clients)
+        yield Shop(deployment=deployment, dsn=database, folder=tmp_path, **clients)
 
 
 async def test_a_snapshot_of_a_mapping_becomes_ready_with_counts_files_and_manifest(
@@ -118,8 +121,8 @@ async def test_a_snapshot_of_a_mapping_becomes_ready_with_counts_files_and_manif
     }
     waiting = await place.get(snapshot, "/progress")
     assert (waiting["phase"], waiting["jobs_total"], waiting["jobs_pending"]) == ("exporting", 2, 2)
-    async with place.stand.working():
-        await place.stand.ready(snapshot["id"])
+    async with place.deployment.working():
+        await place.deployment.ready(snapshot["id"])
     ready = await place.get(snapshot)
     assert (ready["status"], ready["node_counts"]) == ("ready", {"Customer": 1000})
     assert (ready["edge_counts"], ready["progress"]["progress_percent"]) == (
@@ -128,9 +131,9 @@ async def test_a_snapshot_of_a_mapping_becomes_ready_with_counts_files_and_manif
     )
     assert (ready["size_bytes"] > 0, ready["ready_at"] is not None) == (True, True)
     prefix = f"ann/{mapping_id}/v1/{snapshot['id']}/"
-    assert ready["gcs_path"] == f"{place.stand.settings.storage_root}/{prefix}"
+    assert ready["gcs_path"] == f"{place.deployment.settings.storage_root}/{prefix}"
     assert ready["gcs_path"].startswith("file:///")
-    manifest = await read_manifest(place.stand.store, prefix)
+    manifest = await read_manifest(place.deployment.store, prefix)
     assert set(manifest.entities) == {"nodes/Customer", "edges/BOUGHT_WITH"}
     progress = await place.get(snapshot, "/progress")
     assert set(progress) == {
@@ -176,8 +179,8 @@ async def test_a_retry_exports_only_what_did_not_complete(place: Shop) -> None:
     snapshot = await place.snapshot(
         await place.mapping(node_definitions=[CUSTOMER, numbered], edge_definitions=[])
     )
-    async with place.stand.working():
-        await place.stand.failed(snapshot["id"])
+    async with place.deployment.working():
+        await place.deployment.failed(snapshot["id"])
         failed = await place.get(snapshot)
         assert (failed["status"], failed["failed_step"]) == ("failed", "Numbered")
         assert failed["error_message"].startswith("Node Numbered")
@@ -195,7 +198,7 @@ async def test_a_retry_exports_only_what_did_not_complete(place: Shop) -> None:
             None,
             1,
         )
-        await place.stand.ready(snapshot["id"])
+        await place.deployment.ready(snapshot["id"])
     after = (await place.get(snapshot, "/progress"))["jobs"]
     assert after[0]["id"] == before[0]["id"]
     assert after[1]["id"] != before[1]["id"]
@@ -208,7 +211,7 @@ async def test_a_cancelled_snapshot_is_over_and_its_jobs_with_it(place: Shop) ->
     error(await place.ben.post(f"{path}/cancel"), 403, "PERMISSION_DENIED")
     cancelled = data_of(await place.ann.post(f"{path}/cancel"))
     assert (cancelled["status"], cancelled["error_message"]) == ("cancelled", "Cancelled by ann.")
-    assert await place.stand.parts.store.claim("w", ["export"], 10) == []
+    assert await place.deployment.services.store.claim("w", ["export"], 10) == []
     for step in ("cancel", "retry"):
         error(await place.ann.post(f"{path}/{step}"), 409, "INVALID_STATE_TRANSITION")
     data_of(await place.ann.delete(path))
@@ -219,7 +222,7 @@ async def test_a_snapshot_that_is_being_made_is_cancelled_when_it_is_deleted(pla
     error(await place.ben.delete(f"/api/snapshots/{snapshot['id']}"), 403, "PERMISSION_DENIED")
     data_of(await place.ada.delete(f"/api/snapshots/{snapshot['id']}"))
     error(await place.ann.get(f"/api/snapshots/{snapshot['id']}"), 404, "RESOURCE_NOT_FOUND")
-    assert await place.stand.parts.store.claim("w", ["export"], 10) == []
+    assert await place.deployment.services.store.claim("w", ["export"], 10) == []
 
 
 async def test_a_snapshot_stays_while_an_instance_needs_it_and_then_goes_with_its_files(
@@ -228,9 +231,9 @@ async def test_a_snapshot_stays_while_an_instance_needs_it_and_then_goes_with_it
     mapping_id = await place.mapping()
     snapshot = await place.snapshot(mapping_id)
     path = f"/api/snapshots/{snapshot['id']}"
-    async with place.stand.working():
-        await place.stand.ready(snapshot["id"])
-        assert await place.stand.files()
+    async with place.deployment.working():
+        await place.deployment.ready(snapshot["id"])
+        assert await place.deployment.files()
         for status in BLOCKING:
             needing = await place.instance(snapshot["id"], status)
             refused = error(await place.ann.delete(path), 409, "DEPENDENCY_EXISTS")
@@ -250,7 +253,7 @@ async def test_a_snapshot_stays_while_an_instance_needs_it_and_then_goes_with_it
         assert data_of(await place.ben.get("/api/favorites")) == []
 
         async def erased() -> bool:
-            return not await place.stand.files()
+            return not await place.deployment.files()
 
         await until(erased)
     data_of(await place.ann.delete(f"/api/mappings/{mapping_id}"))
@@ -262,7 +265,7 @@ async def test_a_snapshot_that_somebody_is_about_to_use_is_not_deleted_under_the
     mapping_id = await place.mapping()
     snapshot = await place.snapshot(mapping_id)
     await place.execute("UPDATE penstock.snapshot SET status = 'ready'")
-    graphs = place.stand.graphs
+    graphs = place.deployment.graphs
     async with graphs.mapped._db.transaction() as tx:
         reusable = await graphs.mapped.find_reusable(tx, mapping_id, 1, 1, timedelta(hours=1))
         assert reusable is not None

@@ -12,15 +12,15 @@ import pytest
 
 from penstock.kit.errors import PermissionDenied
 from tests.api.answers import error
-from tests.api.desk import Desk, data_of, sitting
+from tests.api.running_api import Api, data_of, running_api
 from tests.api.test_mappings import CUSTOMER
-from tests.graphs.stand import TOKEN, shop
+from tests.graphs.deployment import TOKEN, shop
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from tests.api.plane import Edge
+    from tests.api.control_plane import Edge
 
 ANALYSTS = ("ann", "ben", "cleo")
 SIDE = {"source": "private", "table": "customers", "primary_key": ["id"]}
@@ -34,7 +34,7 @@ OTHER_QUERY = CUSTOMER | {"sql": "SELECT id, name, age FROM customers WHERE id <
 class Private:
     """A source of ann's that is not the default, and a mapping and a recipe of hers on it."""
 
-    desk: Desk
+    api: Api
     source: int
     remote: int
     """Another source of ann's, one that reads nothing of the server itself, so that analysts may
@@ -55,21 +55,21 @@ class Private:
     async def share(self, what: str, grantee: str, role: str) -> None:
         if what == "source":
             await self.share("remote", grantee, role)
-        data_of(await self.desk.ann.put(f"{self.path(what)}/shares/{grantee}", json={"role": role}))
+        data_of(await self.api.ann.put(f"{self.path(what)}/shares/{grantee}", json={"role": role}))
 
     async def unshare(self, what: str, grantee: str) -> None:
-        data_of(await self.desk.ann.delete(f"{self.path(what)}/shares/{grantee}"))
+        data_of(await self.api.ann.delete(f"{self.path(what)}/shares/{grantee}"))
 
 
 @pytest.fixture
 async def private(database: str, edge: Edge, tmp_path: Path) -> AsyncIterator[Private]:
     (tmp_path / "data").mkdir()
-    async with sitting(database, edge, tmp_path / "home") as desk:
+    async with running_api(database, edge, tmp_path / "home") as api:
         for name, role in {**dict.fromkeys(ANALYSTS, "analyst"), "ada": "admin"}.items():
-            added = await desk.oz.post("/api/users", json={"username": name, "role": role})
+            added = await api.oz.post("/api/users", json={"username": name, "role": role})
             assert added.status_code == 201, added.text
         config = shop(tmp_path / "data", customers=10)
-        source = await desk.graphs.sources.add(
+        source = await api.graphs.sources.add(
             name="private", kind="duckdb", owner="ann", config=config, secrets={}
         )
         body = {
@@ -77,16 +77,16 @@ async def private(database: str, edge: Edge, tmp_path: Path) -> AsyncIterator[Pr
             "node_definitions": [CUSTOMER],
             "data_source_id": source.data_source_id,
         }
-        mapping = data_of(await desk.ann.post("/api/mappings", json=body), 201)
+        mapping = data_of(await api.ann.post("/api/mappings", json=body), 201)
         recipe = data_of(
-            await desk.ann.post("/api/recipes", json={"recipe": RECIPE | {"recipe_id": "r"}}), 201
+            await api.ann.post("/api/recipes", json={"recipe": RECIPE | {"recipe_id": "r"}}), 201
         )
         nowhere = {"host": "127.0.0.1", "port": 9, "user": "ann", "database": "shop"}
-        remote = await desk.graphs.sources.add(
+        remote = await api.graphs.sources.add(
             name="remote", kind="mysql", owner="ann", config=nowhere, secrets={}
         )
         yield Private(
-            desk=desk,
+            api=api,
             source=source.data_source_id,
             remote=remote.data_source_id,
             mapping=mapping["id"],
@@ -189,7 +189,7 @@ async def test_each_caller_may_do_what_the_decision_says_and_nothing_else(
     who, shares, allowed = CELLS[cell]
     for what, role in shares:
         await private.share(what, who, role)
-    client: httpx2.AsyncClient = getattr(private.desk, who)
+    client: httpx2.AsyncClient = getattr(private.api, who)
     done = {}
     for name, (method, path, body) in actions(private).items():
         answer = await client.request(method, path, json=body)
@@ -200,7 +200,7 @@ async def test_each_caller_may_do_what_the_decision_says_and_nothing_else(
 
 
 async def test_nobody_without_a_credential_does_any_of_it(private: Private) -> None:
-    async with httpx2.AsyncClient(base_url=private.desk.ann.base_url, trust_env=False) as nobody:
+    async with httpx2.AsyncClient(base_url=private.api.ann.base_url, trust_env=False) as nobody:
         for method, path, body in actions(private).values():
             error(await nobody.request(method, path, json=body), 401, "AUTHENTICATION_REQUIRED")
 
@@ -210,13 +210,13 @@ async def test_what_ended_is_gone_at_once_and_what_is_shared_with_everybody_is_e
 ) -> None:
     browse = f"{private.path('source')}/browse"
     await private.share("source", "*", "use")
-    data_of(await private.desk.ben.get(browse))
-    data_of(await private.desk.cleo.get(browse))
+    data_of(await private.api.ben.get(browse))
+    data_of(await private.api.cleo.get(browse))
     await private.unshare("source", "*")
-    error(await private.desk.ben.get(browse), 403, "PERMISSION_DENIED")
-    shares = data_of(await private.desk.ben.get(f"{private.path('source')}/shares"))
+    error(await private.api.ben.get(browse), 403, "PERMISSION_DENIED")
+    shares = data_of(await private.api.ben.get(f"{private.path('source')}/shares"))
     assert shares == []
-    assert data_of(await private.desk.ann.delete(f"{private.path('source')}/shares/ben")) == {
+    assert data_of(await private.api.ann.delete(f"{private.path('source')}/shares/ben")) == {
         "deleted": False
     }
 
@@ -224,37 +224,37 @@ async def test_what_ended_is_gone_at_once_and_what_is_shared_with_everybody_is_e
 async def test_a_share_needs_a_user_and_a_known_role(private: Private) -> None:
     shares = f"{private.path('mapping')}/shares"
     error(
-        await private.desk.ann.put(f"{shares}/nobody", json={"role": "use"}),
+        await private.api.ann.put(f"{shares}/nobody", json={"role": "use"}),
         404,
         "RESOURCE_NOT_FOUND",
     )
     error(
-        await private.desk.ann.put(f"{shares}/ann", json={"role": "use"}), 422, "VALIDATION_FAILED"
+        await private.api.ann.put(f"{shares}/ann", json={"role": "use"}), 422, "VALIDATION_FAILED"
     )
     error(
-        await private.desk.ann.put(f"{shares}/ben", json={"role": "own"}), 422, "VALIDATION_FAILED"
+        await private.api.ann.put(f"{shares}/ben", json={"role": "own"}), 422, "VALIDATION_FAILED"
     )
     error(
-        await private.desk.ann.put("/api/mappings/999/shares/ben", json={"role": "use"}),
+        await private.api.ann.put("/api/mappings/999/shares/ben", json={"role": "use"}),
         404,
         "RESOURCE_NOT_FOUND",
     )
-    edit = data_of(await private.desk.ann.put(f"{shares}/BEN", json={"role": "edit"}))
+    edit = data_of(await private.api.ann.put(f"{shares}/BEN", json={"role": "edit"}))
     assert (edit["username"], edit["role"], edit["created_by"]) == ("ben", "edit", "ann")
     audit = data_of(
-        await private.desk.oz.get("/api/audit", params={"subject": f"mapping:{private.mapping}"})
+        await private.api.oz.get("/api/audit", params={"subject": f"mapping:{private.mapping}"})
     )
     assert audit[0]["action"] == "mapping.share"
     assert audit[0]["detail"] == {"role": "edit", "username": "ben"}
 
 
 async def test_a_thing_has_two_hundred_shares_and_no_more(private: Private) -> None:
-    await private.desk.sql(
+    await private.api.sql(
         "INSERT INTO penstock.share (resource_type, resource_id, username, role, created_by)"
         " SELECT 'recipe', 'r', 'user-' || n, 'use', 'ann' FROM generate_series(1, 199) n"
     )
     await private.share("recipe", "ben", "use")
-    refused = await private.desk.ann.put(
+    refused = await private.api.ann.put(
         f"{private.path('recipe')}/shares/cleo", json={"role": "use"}
     )
     error(refused, 409, "CONFLICT")
@@ -263,18 +263,18 @@ async def test_a_thing_has_two_hundred_shares_and_no_more(private: Private) -> N
 
 async def test_shares_go_with_what_they_are_about(private: Private) -> None:
     await private.share("recipe", "ben", "edit")
-    data_of(await private.desk.ann.delete(private.path("recipe")))
+    data_of(await private.api.ann.delete(private.path("recipe")))
     data_of(
-        await private.desk.cleo.post("/api/recipes", json={"recipe": RECIPE | {"recipe_id": "r"}}),
+        await private.api.cleo.post("/api/recipes", json={"recipe": RECIPE | {"recipe_id": "r"}}),
         201,
     )
-    assert data_of(await private.desk.ann.get(f"{private.path('recipe')}/shares")) == []
+    assert data_of(await private.api.ann.get(f"{private.path('recipe')}/shares")) == []
     await private.share("mapping", "ben", "use")
     await private.share("source", "ben", "use")
-    data_of(await private.desk.ann.delete(private.path("mapping")))
-    data_of(await private.desk.ann.delete(private.path("source")))
-    data_of(await private.desk.ann.delete(private.path("remote")))
-    assert await private.desk.sql("SELECT * FROM penstock.share") == []
+    data_of(await private.api.ann.delete(private.path("mapping")))
+    data_of(await private.api.ann.delete(private.path("source")))
+    data_of(await private.api.ann.delete(private.path("remote")))
+    assert await private.api.sql("SELECT * FROM penstock.share") == []
 
 
 async def test_a_right_that_was_granted_is_not_passed_on(private: Private) -> None:
@@ -282,21 +282,21 @@ async def test_a_right_that_was_granted_is_not_passed_on(private: Private) -> No
     mapping only."""
     await private.share("source", "ben", "use")
     body = {"name": "b", "node_definitions": [CUSTOMER], "data_source_id": private.source}
-    mapping = data_of(await private.desk.ben.post("/api/mappings", json=body), 201)["id"]
+    mapping = data_of(await private.api.ben.post("/api/mappings", json=body), 201)["id"]
     data_of(
-        await private.desk.ben.put(f"/api/mappings/{mapping}/shares/cleo", json={"role": "edit"})
+        await private.api.ben.put(f"/api/mappings/{mapping}/shares/cleo", json={"role": "edit"})
     )
     ask = {"mapping_id": mapping, "name": "s"}
-    error(await private.desk.cleo.post("/api/snapshots", json=ask), 403, "PERMISSION_DENIED")
-    data_of(await private.desk.ben.post("/api/snapshots", json=ask), 201)
+    error(await private.api.cleo.post("/api/snapshots", json=ask), 403, "PERMISSION_DENIED")
+    data_of(await private.api.ben.post("/api/snapshots", json=ask), 201)
 
 
 async def test_whoever_may_not_use_a_source_sees_neither_its_place_nor_how_its_test_ended(
     private: Private,
 ) -> None:
-    data_of(await private.desk.ann.post(f"{private.path('source')}/test"))
+    data_of(await private.api.ann.post(f"{private.path('source')}/test"))
     for who, sees in (("ann", True), ("ada", True), ("ben", False)):
-        client: httpx2.AsyncClient = getattr(private.desk, who)
+        client: httpx2.AsyncClient = getattr(private.api, who)
         [listed] = data_of(await client.get("/api/data-sources", params={"type": "duckdb"}))
         for shown in (listed, data_of(await client.get(private.path("source")))):
             assert shown["test_ok"] is True
@@ -305,14 +305,14 @@ async def test_whoever_may_not_use_a_source_sees_neither_its_place_nor_how_its_t
                 sees,
             )
     await private.share("source", "ben", "use")
-    assert data_of(await private.desk.ben.get(private.path("source")))["test_message"].startswith(
+    assert data_of(await private.api.ben.get(private.path("source")))["test_message"].startswith(
         "DuckDB"
     )
 
 
 async def test_the_schema_browser_shows_only_what_the_reader_may_use(private: Private) -> None:
-    assert private.desk.parts.sources is not None
-    await private.desk.parts.sources.cache.refresh(private.source)
+    assert private.api.services.sources is not None
+    await private.api.services.sources.cache.refresh(private.source)
     paths = [
         "/api/schema/catalogs",
         "/api/schema/search/tables?q=customers",
@@ -321,15 +321,15 @@ async def test_the_schema_browser_shows_only_what_the_reader_may_use(private: Pr
     below = ["/api/schema/catalogs/shop/schemas", "/api/schema/catalogs/shop/schemas/main/tables"]
     below.append("/api/schema/catalogs/shop/schemas/main/tables/customers/columns")
     for path in paths:
-        assert data_of(await private.desk.ann.get(path)), path
-        assert data_of(await private.desk.ada.get(path)), path
-        assert data_of(await private.desk.ben.get(path)) == [], path
+        assert data_of(await private.api.ann.get(path)), path
+        assert data_of(await private.api.ada.get(path)), path
+        assert data_of(await private.api.ben.get(path)) == [], path
     for path in below:
-        assert data_of(await private.desk.ann.get(path)), path
-        error(await private.desk.ben.get(path), 404, "RESOURCE_NOT_FOUND")
+        assert data_of(await private.api.ann.get(path)), path
+        error(await private.api.ben.get(path), 404, "RESOURCE_NOT_FOUND")
     await private.share("source", "ben", "use")
     for path in [*paths, *below]:
-        assert data_of(await private.desk.ben.get(path)), path
+        assert data_of(await private.api.ben.get(path)), path
 
 
 @pytest.mark.parametrize("shared", ["source", "mapping"])
@@ -338,12 +338,12 @@ async def test_a_queued_export_gets_no_credentials_after_the_right_ended(
 ) -> None:
     await private.share(shared, "ben", "use")
     data_of(
-        await private.desk.ben.post(
+        await private.api.ben.post(
             "/api/snapshots", json={"mapping_id": private.mapping, "name": "s"}
         ),
         201,
     )
-    async with _worker(private.desk) as worker:
+    async with _worker(private.api) as worker:
         job = await _claim(worker, "export")
         body = {"attempt_id": job["attempt_id"]}
         assert data_of(await worker.post(f"/{job['job_id']}/source", json=body))["type"] == "duckdb"
@@ -359,18 +359,18 @@ async def test_a_queued_run_gets_no_credentials_and_its_evidence_closes_after_th
     shared: str, private: Private
 ) -> None:
     await private.share(shared, "ben", "use")
-    run = data_of(await private.desk.ben.post("/api/runs", json={"recipe_id": "r"}), 202)["run_id"]
-    async with _worker(private.desk) as worker:
+    run = data_of(await private.api.ben.post("/api/runs", json={"recipe_id": "r"}), 202)["run_id"]
+    async with _worker(private.api) as worker:
         job = await _claim(worker, "stage")
         body = {"attempt_id": job["attempt_id"]}
         data_of(await worker.post(f"/{job['job_id']}/source", json=body))
         await private.unshare(shared, "ben")
         error(await worker.post(f"/{job['job_id']}/source", json=body), 403, "PERMISSION_DENIED")
     for evidence in ("manifest", "report", "evidence/matched"):
-        error(await private.desk.ben.get(f"/api/runs/{run}/{evidence}"), 403, "PERMISSION_DENIED")
-        assert (await private.desk.ada.get(f"/api/runs/{run}/{evidence}")).status_code == 409
-    data_of(await private.desk.ben.post(f"/api/runs/{run}/cancel"))
-    error(await private.desk.ben.post(f"/api/runs/{run}/retry"), 403, "PERMISSION_DENIED")
+        error(await private.api.ben.get(f"/api/runs/{run}/{evidence}"), 403, "PERMISSION_DENIED")
+        assert (await private.api.ada.get(f"/api/runs/{run}/{evidence}")).status_code == 409
+    data_of(await private.api.ben.post(f"/api/runs/{run}/cancel"))
+    error(await private.api.ben.post(f"/api/runs/{run}/retry"), 403, "PERMISSION_DENIED")
 
 
 async def test_no_payload_opens_a_source_that_whoever_asked_for_the_job_may_not_use(
@@ -379,12 +379,12 @@ async def test_no_payload_opens_a_source_that_whoever_asked_for_the_job_may_not_
     """Only a clean-up, known by its kind, has another job's payload in its own; a run opens what it
     reads from."""
     own = shop(private.folder, customers=2)
-    await private.desk.graphs.sources.add(
+    await private.api.graphs.sources.add(
         name="bens", kind="duckdb", owner="ben", config=own, secrets={}
     )
     side = SIDE | {"source": "bens"}
     recipe = RECIPE | {"sources": {"left": side, "right": side}}
-    run = data_of(await private.desk.ben.post("/api/runs", json={"recipe": recipe}), 202)["run_id"]
+    run = data_of(await private.api.ben.post("/api/runs", json={"recipe": recipe}), 202)["run_id"]
     source = {"data_source_id": private.source}
     payloads: list[dict[str, Any]] = [
         source,
@@ -393,7 +393,7 @@ async def test_no_payload_opens_a_source_that_whoever_asked_for_the_job_may_not_
         {"run_id": run} | source,
         {"run_id": run, "side": "neither"} | source,
     ]
-    async with _worker(private.desk) as worker:
+    async with _worker(private.api) as worker:
         for number, payload in enumerate(payloads):
             spec = {
                 "kind": "export",
@@ -418,19 +418,19 @@ async def test_a_scheduled_run_is_not_started_after_its_owner_lost_the_right(
 ) -> None:
     await private.share("source", "ben", "use")
     data_of(
-        await private.desk.ben.post("/api/recipes", json={"recipe": RECIPE | {"recipe_id": "b"}}),
+        await private.api.ben.post("/api/recipes", json={"recipe": RECIPE | {"recipe_id": "b"}}),
         201,
     )
-    data_of(await private.desk.ben.put("/api/recipes/b/schedule", json={"cron": "0 3 * * *"}))
+    data_of(await private.api.ben.put("/api/recipes/b/schedule", json={"cron": "0 3 * * *"}))
     for number, status in ((1, 200), (2, 422)):
         spec = {"kind": "run_start", "payload": {"recipe_id": "b", "parameters": {}}}
-        data_of(await private.desk.oz.post("/api/jobs", json=spec), 201)
-        async with _worker(private.desk) as worker:
+        data_of(await private.api.oz.post("/api/jobs", json=spec), 201)
+        async with _worker(private.api) as worker:
             job = await _claim(worker, "stage", name=f"w{number}", kind="run_start")
         body = {key: job[key] for key in ("job_id", "attempt_id")} | {"recipe_id": "b"}
         headers = {"Authorization": f"Bearer {TOKEN}", "X-Component": "worker"}
         async with httpx2.AsyncClient(
-            base_url=private.desk.ann.base_url, headers=headers, trust_env=False
+            base_url=private.api.ann.base_url, headers=headers, trust_env=False
         ) as client:
             started = await client.post("/api/internal/runs/start", json=body)
         assert started.status_code == status, started.text
@@ -442,25 +442,25 @@ async def test_an_existing_snapshot_makes_no_instance_after_the_right_ended(
 ) -> None:
     await private.share("mapping", "ben", "use")
     snapshot = data_of(
-        await private.desk.ben.post(
+        await private.api.ben.post(
             "/api/snapshots", json={"mapping_id": private.mapping, "name": "s"}
         ),
         201,
     )["id"]
     ask = {"snapshot_id": snapshot, "name": "i"}
-    data_of(await private.desk.ben.post("/api/instances", json=ask), 201)
-    error(await private.desk.cleo.post("/api/instances", json=ask), 403, "PERMISSION_DENIED")
+    data_of(await private.api.ben.post("/api/instances", json=ask), 201)
+    error(await private.api.cleo.post("/api/instances", json=ask), 403, "PERMISSION_DENIED")
     await private.unshare("mapping", "ben")
-    error(await private.desk.ben.post("/api/instances", json=ask), 403, "PERMISSION_DENIED")
-    data_of(await private.desk.ann.post("/api/instances", json=ask), 201)
+    error(await private.api.ben.post("/api/instances", json=ask), 403, "PERMISSION_DENIED")
+    data_of(await private.api.ann.post("/api/instances", json=ask), 201)
 
 
 async def test_after_a_source_is_dropped_its_snapshots_are_its_owners(private: Private) -> None:
-    rights, records = private.desk.graphs.rights, private.desk.graphs.sources
+    rights, records = private.api.graphs.rights, private.api.graphs.sources
     await private.share("source", "ben", "use")
-    snapshot = await private.desk.snapshot(owner="ben", data_source_id=private.source)
+    snapshot = await private.api.snapshot(owner="ben", data_source_id=private.source)
     await rights.check_snapshot(snapshot, "ben")
-    await private.desk.graphs.mappings.drop(private.mapping, actor="ann")
+    await private.api.graphs.mappings.drop(private.mapping, actor="ann")
     await records.drop(private.source)
     await rights.check_snapshot(snapshot, "ann")
     await rights.check_snapshot(snapshot, "ada")
@@ -469,9 +469,9 @@ async def test_after_a_source_is_dropped_its_snapshots_are_its_owners(private: P
             await rights.check_snapshot(snapshot, who)
 
 
-def _worker(desk: Desk) -> httpx2.AsyncClient:
+def _worker(api: Api) -> httpx2.AsyncClient:
     headers = {"Authorization": f"Bearer {TOKEN}", "X-Component": "worker"}
-    base = f"{desk.ann.base_url}/api/internal/jobs"
+    base = f"{api.ann.base_url}/api/internal/jobs"
     return httpx2.AsyncClient(base_url=base, headers=headers, timeout=30, trust_env=False)
 
 
@@ -488,25 +488,25 @@ async def test_a_user_has_as_many_snapshots_and_runs_under_way_as_allowed_and_no
 ) -> None:
     (tmp_path / "data").mkdir()
     limits = {"active_snapshots_per_user": 2, "active_runs_per_user": 2}
-    async with sitting(database, edge, tmp_path / "home", **limits) as desk:
+    async with running_api(database, edge, tmp_path / "home", **limits) as api:
         config = shop(tmp_path / "data", customers=10)
-        source = await desk.graphs.sources.add(
+        source = await api.graphs.sources.add(
             name="private", kind="duckdb", owner="ada", config=config, secrets={}
         )
-        await desk.graphs.sources.make_default(source.data_source_id)
+        await api.graphs.sources.make_default(source.data_source_id)
         body = {"name": "m", "node_definitions": [CUSTOMER]}
-        mapping = data_of(await desk.ann.post("/api/mappings", json=body), 201)["id"]
+        mapping = data_of(await api.ann.post("/api/mappings", json=body), 201)["id"]
         for path, ask, status in (
             ("/api/snapshots", {"mapping_id": mapping, "name": "s"}, 201),
             ("/api/runs", {"recipe": RECIPE}, 202),
         ):
-            begun = [data_of(await desk.ann.post(path, json=ask), status) for _ in range(2)]
-            refused = error(await desk.ann.post(path, json=ask), 409, "CONCURRENCY_LIMIT")
+            begun = [data_of(await api.ann.post(path, json=ask), status) for _ in range(2)]
+            refused = error(await api.ann.post(path, json=ask), 409, "CONCURRENCY_LIMIT")
             assert (refused["details"]["current_count"], refused["details"]["max_allowed"]) == (
                 2,
                 2,
             )
-            data_of(await desk.ben.post(path, json=ask), status)
+            data_of(await api.ben.post(path, json=ask), status)
             number = begun[0].get("id") or begun[0]["run_id"]
-            data_of(await desk.ann.post(f"{path}/{number}/cancel"))
-            data_of(await desk.ann.post(path, json=ask), status)
+            data_of(await api.ann.post(f"{path}/{number}/cancel"))
+            data_of(await api.ann.post(path, json=ask), status)

@@ -13,8 +13,17 @@ import pytest
 
 from penstock.reconcile.staging.ranges import in_ranges
 from penstock.sources.contract import Limits
-from tests.api.test_runs import PAYMENTS, QUEUES, RULES, fill, me, over, sides, stand, start, upload  # noqa: F401
-from tests.graphs.stand import Stand, connected, postgres, postgres_secrets
+from tests.api.test_runs import (
+    PAYMENTS,
+    QUEUES,
+    RULES,
+    fill,
+    over,
+    sides,
+    start,
+    upload,
+)
+from tests.graphs.deployment import Deployment, connected, postgres, postgres_secrets
 from tests.servers.trino_fake import TrinoFake
 from tests.sources.conformance import collect_chunks
 from tests.sources.test_mysql import server, source, subject  # noqa: F401 - fixtures
@@ -30,8 +39,8 @@ MOMENT = dt.datetime(2024, 2, 29, 12, 30, 15, 123456, tzinfo=dt.UTC)
 SKEWED = ["common"] * 6000 + [f"k{i % 97} \\' {i}" for i in range(6000)] + [None] * 50
 
 
-async def staged(stand: Stand, me: httpx2.AsyncClient, **body: Any) -> dict[str, Any]:  # noqa: F811
-    async with stand.working(queues=QUEUES):
+async def staged(deployment: Deployment, me: httpx2.AsyncClient, **body: Any) -> dict[str, Any]:
+    async with deployment.working(queues=QUEUES):
         ended = await over(me, await start(me, **body))
     assert ended["status"] == "completed", ended["error"]
     return ended
@@ -41,14 +50,14 @@ async def staged(stand: Stand, me: httpx2.AsyncClient, **body: Any) -> dict[str,
     ("threshold", "jobs"), [(2000, 3 + 1 + 1), (1999, 3 + 2 + 1), (100, 3 + 4 + 4)]
 )
 async def test_a_table_is_cut_above_the_threshold_and_into_no_more_chunks_than_asked(
-    stand: Stand,  # noqa: F811
-    me: httpx2.AsyncClient,  # noqa: F811
+    deployment: Deployment,
+    me: httpx2.AsyncClient,
     warehouse: str,
     threshold: int,
     jobs: int,
 ) -> None:
     await fill(warehouse, 2000)
-    await stand.graphs.sources.add(
+    await deployment.graphs.sources.add(
         name="db",
         kind="postgres",
         owner="me",
@@ -62,12 +71,12 @@ async def test_a_table_is_cut_above_the_threshold_and_into_no_more_chunks_than_a
         "staging": {"chunk_threshold_rows": 1},
     }
     options = {"chunk_threshold_rows": threshold, "max_parallel_chunks": 4}
-    ended = await staged(stand, me, recipe=recipe, staging=options)
+    ended = await staged(deployment, me, recipe=recipe, staging=options)
     assert ended["totals"]["left"]["rows"] == 2000
     assert ended["progress"]["jobs"] == jobs
 
 
-async def test_a_wrong_staging_is_refused(me: httpx2.AsyncClient) -> None:  # noqa: F811
+async def test_a_wrong_staging_is_refused(me: httpx2.AsyncClient) -> None:
     side = {"upload": await upload(me, "payments.csv", PAYMENTS), "primary_key": "id"}
     recipe = {"name": "x", "sources": {"left": side, "right": side}, "rules": RULES}
     for wrong in (
@@ -81,8 +90,8 @@ async def test_a_wrong_staging_is_refused(me: httpx2.AsyncClient) -> None:  # no
 
 
 async def test_a_view_is_cut_at_quantiles_of_a_text_key_with_skew(
-    stand: Stand,  # noqa: F811
-    me: httpx2.AsyncClient,  # noqa: F811
+    deployment: Deployment,
+    me: httpx2.AsyncClient,
     warehouse: str,
 ) -> None:
     await fill(warehouse, 4000)
@@ -92,7 +101,7 @@ async def test_a_view_is_cut_at_quantiles_of_a_text_key_with_skew(
             " CASE WHEN id % 2 = 0 THEN 'common' ELSE ref END AS part"
             " FROM invoices"
         )
-    name = await stand.graphs.sources.add(
+    name = await deployment.graphs.sources.add(
         name="db",
         kind="postgres",
         owner="me",
@@ -102,11 +111,14 @@ async def test_a_view_is_cut_at_quantiles_of_a_text_key_with_skew(
     options = {"chunk_threshold_rows": 500, "max_parallel_chunks": 6}
     left = {"table": "shown", "partition_key": "part"}
     ended = await staged(
-        stand, me, recipe={"name": "pg", "sources": sides(**left), "rules": RULES}, staging=options
+        deployment,
+        me,
+        recipe={"name": "pg", "sources": sides(**left), "rules": RULES},
+        staging=options,
     )
     assert ended["totals"]["left"]["rows"] == 4000
     assert ended["totals"]["left"]["matched"] == 3600
-    async with (await stand.graphs.sources.opening(name.data_source_id)).opened() as source:  # noqa: F811
+    async with (await deployment.graphs.sources.opening(name.data_source_id)).opened() as source:  # noqa: F811
         for sql in (
             "SELECT * FROM shown",
             "SELECT s.* FROM shown AS s JOIN invoices AS i USING (id)",
@@ -140,8 +152,8 @@ async def test_mysql_is_cut_by_a_text_key_with_skew_quotes_and_nulls(
 
 
 async def evidence(
-    stand: Stand,  # noqa: F811
-    me: httpx2.AsyncClient,  # noqa: F811
+    deployment: Deployment,
+    me: httpx2.AsyncClient,
     left: dict[str, Any],
     **more: Any,
 ) -> pa.Table:
@@ -151,7 +163,7 @@ async def evidence(
         "primary_key": "id",
     }
     recipe = {"name": "types", "sources": {"left": left, "right": right}, "rules": RULES}
-    ended = await staged(stand, me, recipe=recipe, **more)
+    ended = await staged(deployment, me, recipe=recipe, **more)
     answer = await me.get(
         f"/api/runs/{ended['run_id']}/evidence/unmatched_left", params={"format": "arrow"}
     )
@@ -159,8 +171,8 @@ async def evidence(
 
 
 async def test_mariadb_is_staged_with_exact_types(
-    stand: Stand,  # noqa: F811
-    me: httpx2.AsyncClient,  # noqa: F811
+    deployment: Deployment,
+    me: httpx2.AsyncClient,
     subject: MySQLSubject,  # noqa: F811
 ) -> None:
     subject.execute(
@@ -175,11 +187,11 @@ async def test_mariadb_is_staged_with_exact_types(
         f"INSERT INTO ledger VALUES (1, 'A', {one} '6ccd780c-baba-1026-9564-5b8c656024db',"
         " '{\"a\": 1}'), (2, 'B', NULL, -0.0000000001, NULL, NULL, NULL, NULL)"
     )
-    ledger = await stand.graphs.sources.add(
+    ledger = await deployment.graphs.sources.add(
         name="shop", kind="mysql", owner="me", config=subject.config, secrets=subject.secrets
     )
     left = {"source": ledger.name, "table": "ledger", "primary_key": "id", "partition_key": "id"}
-    table = await evidence(stand, me, left, staging={"chunk_threshold_rows": 1})
+    table = await evidence(deployment, me, left, staging={"chunk_threshold_rows": 1})
     first, second = sorted(table.to_pylist(), key=lambda row: int(row["id"]))
     assert table.schema.field("exact").type == pa.decimal128(38, 10)
     assert (first["exact"], second["exact"]) == (
@@ -192,8 +204,8 @@ async def test_mariadb_is_staged_with_exact_types(
 
 
 async def test_trino_is_staged_with_exact_types_and_cut_by_a_key(
-    stand: Stand,  # noqa: F811
-    me: httpx2.AsyncClient,  # noqa: F811
+    deployment: Deployment,
+    me: httpx2.AsyncClient,
 ) -> None:
     count = 3000
     rows = pa.table(
@@ -210,12 +222,12 @@ async def test_trino_is_staged_with_exact_types_and_cut_by_a_key(
     async with TrinoFake() as fake:
         fake.engine.load("ledger", rows)
         config = trino_config(fake, starburst_role="analyst")
-        await stand.graphs.sources.add(
+        await deployment.graphs.sources.add(
             name="lake", kind="trino", owner="me", config=config, secrets={}
         )
         query = "SELECT id, ref, amount, day, seen, CAST(u AS uuid) AS u, doc FROM ledger"
         left = {"source": "lake", "query": query, "primary_key": "id", "partition_key": "ref"}
-        table = await evidence(stand, me, left, staging={"chunk_threshold_rows": 1000})
+        table = await evidence(deployment, me, left, staging={"chunk_threshold_rows": 1000})
         chunks = [
             q
             for q in fake.queries.values()

@@ -18,8 +18,8 @@ from penstock.maintenance.actions.model import Ended
 from penstock.maintenance.tables.catalogs import CatalogConfig, open_catalog
 from penstock.wiring.job_kinds import default_kinds
 from penstock.wiring.maintenance import keeping
-from tests.api.plane import ANALYST, OPERATOR, Edge, plane
-from tests.maintenance.tables import LATER, Stand
+from tests.api.control_plane import ANALYST, OPERATOR, Edge, plane
+from tests.maintenance.tables import LATER, Deployment
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -35,21 +35,21 @@ async def with_tables(database: str, folder: Path) -> AsyncIterator[Services]:
     settings = Settings(
         home=folder, catalogs={"lake": {"warehouse": (folder / "warehouse").as_uri()}}
     )
-    async with plane(database) as parts:
+    async with plane(database) as services:
         for kind in default_kinds():
-            if kind.name not in parts.store.kinds:
-                parts.store.kinds.add(kind)
-        db = parts.store._db
+            if kind.name not in services.store.kinds:
+                services.store.kinds.add(kind)
+        db = services.store._db
         async with keeping(
-            settings, db, parts.store, LoopMetrics(CollectorRegistry())
+            settings, db, services.store, LoopMetrics(CollectorRegistry())
         ) as maintenance:
-            yield replace(parts, maintenance=maintenance)
+            yield replace(services, maintenance=maintenance)
 
 
 @pytest.fixture
 async def tables(database: str, tmp_path: Path) -> AsyncIterator[Services]:
-    async with with_tables(database, tmp_path) as parts:
-        yield parts
+    async with with_tables(database, tmp_path) as services:
+        yield services
 
 
 @pytest.fixture
@@ -59,12 +59,14 @@ def maintenance(tables: Services) -> Maintenance:
 
 
 @pytest.fixture
-async def stand(maintenance: Maintenance) -> Stand:
-    return await asyncio.to_thread(lambda: Stand(maintenance.desk.pool.get("lake")).create())
+async def deployment(maintenance: Maintenance) -> Deployment:
+    return await asyncio.to_thread(lambda: Deployment(maintenance.api.pool.get("lake")).create())
 
 
 @pytest.fixture
-async def http(edge: Edge, tables: Services, stand: Stand) -> AsyncIterator[httpx2.AsyncClient]:
+async def http(
+    edge: Edge, tables: Services, deployment: Deployment
+) -> AsyncIterator[httpx2.AsyncClient]:
     with edge.showing(tables) as url:
         headers = {"Authorization": f"Bearer {OPERATOR}"}
         async with httpx2.AsyncClient(
@@ -191,7 +193,7 @@ async def test_facts_and_health_say_which_tier_answered(http: httpx2.AsyncClient
 
 
 async def test_a_plan_names_files_and_bytes_and_changes_nothing(
-    http: httpx2.AsyncClient, stand: Stand
+    http: httpx2.AsyncClient, deployment: Deployment
 ) -> None:
     [planned] = (await http.post(f"{PATH}/plan", json={"actions": [COMPACT]})).json()["data"][
         "outcomes"
@@ -202,11 +204,14 @@ async def test_a_plan_names_files_and_bytes_and_changes_nothing(
         6,
     )
     assert planned["rewritten_bytes"] > 0
-    assert await asyncio.to_thread(stand.operations) == ["append"] * 6
+    assert await asyncio.to_thread(deployment.operations) == ["append"] * 6
 
 
 async def test_a_swap_needs_the_fence_and_the_pointer_as_it_was_seen(
-    http: httpx2.AsyncClient, tables: Services, worker_headers: dict[str, str], stand: Stand
+    http: httpx2.AsyncClient,
+    tables: Services,
+    worker_headers: dict[str, str],
+    deployment: Deployment,
 ) -> None:
     job = (await http.post(f"{PATH}/maintenance", json={"actions": ["expire_snapshots"]})).json()[
         "data"
@@ -220,7 +225,7 @@ async def test_a_swap_needs_the_fence_and_the_pointer_as_it_was_seen(
         "data"
     ]
     old = pointer["metadata_location"]
-    assert old == await asyncio.to_thread(lambda: stand.table.metadata_location)
+    assert old == await asyncio.to_thread(lambda: deployment.table.metadata_location)
 
     async def swap(old: str, new: str) -> httpx2.Response:
         return await http.post(
@@ -239,7 +244,7 @@ async def test_a_swap_needs_the_fence_and_the_pointer_as_it_was_seen(
     await http.post(f"/api/jobs/{job['id']}/cancel")
     lost = await swap(old, old + "y")
     assert (lost.status_code, lost.json()["error"]["code"]) == (409, "STALE_ATTEMPT")
-    assert await asyncio.to_thread(lambda: stand.table.metadata_location) == old
+    assert await asyncio.to_thread(lambda: deployment.table.metadata_location) == old
     [action] = (await http.get(f"/api/jobs/{job['id']}/actions")).json()["data"]
     assert (action["action"], action["status"], action["result"]["deleted_files"]) == (
         "expire_snapshots",
@@ -250,7 +255,7 @@ async def test_a_swap_needs_the_fence_and_the_pointer_as_it_was_seen(
 
 @pytest.fixture
 def worker_headers() -> dict[str, str]:
-    from tests.api.plane import SERVICE
+    from tests.api.control_plane import SERVICE
 
     return {"Authorization": f"Bearer {SERVICE}", "X-Component": "worker"}
 
@@ -336,12 +341,12 @@ async def test_outside_its_window_a_policy_asks_for_nothing(
 
 
 async def test_commits_of_others_since_the_last_time_are_a_trigger(
-    http: httpx2.AsyncClient, maintenance: Maintenance, tables: Services, stand: Stand
+    http: httpx2.AsyncClient, maintenance: Maintenance, tables: Services, deployment: Deployment
 ) -> None:
     def expire_and_append() -> None:
         keep_one = {"name": "expire_snapshots", "older_than_seconds": 0, "retain_last": 1}
-        assert stand.run(keep_one, now=lambda: LATER).expired_snapshots
-        stand.append(200, 1)
+        assert deployment.run(keep_one, now=lambda: LATER).expired_snapshots
+        deployment.append(200, 1)
 
     async def planned() -> int:
         return (await maintenance.planner.run_once()).submitted
@@ -353,13 +358,13 @@ async def test_commits_of_others_since_the_last_time_are_a_trigger(
     await tables.store.finish([Ending(fence=claimed.fence, outcome=Succeeded())])
     assert await planned() == 0
     for start in (100, 110):
-        await asyncio.to_thread(stand.append, start, 1)
-    await asyncio.to_thread(stand.run, COMPACT)
+        await asyncio.to_thread(deployment.append, start, 1)
+    await asyncio.to_thread(deployment.run, COMPACT)
     assert await planned() == 0, "two of others, and one of ours"
     await asyncio.to_thread(expire_and_append)
     assert await planned() == 0, "what has expired is not counted"
     for start in (210, 220):
-        await asyncio.to_thread(stand.append, start, 1)
+        await asyncio.to_thread(deployment.append, start, 1)
     assert await planned() == 1
 
 
@@ -412,7 +417,7 @@ async def test_a_policy_that_cannot_be_is_refused(
 
 
 async def test_another_client_reads_writes_and_is_maintained_through_our_rest_catalog(
-    http: httpx2.AsyncClient, stand: Stand, maintenance: Maintenance
+    http: httpx2.AsyncClient, deployment: Deployment, maintenance: Maintenance
 ) -> None:
     config = CatalogConfig(
         name="lake",
@@ -422,14 +427,14 @@ async def test_another_client_reads_writes_and_is_maintained_through_our_rest_ca
     )
 
     def elsewhere() -> tuple[int, list[str]]:
-        far = Stand(open_catalog(config), ("shop", "far"))
+        far = Deployment(open_catalog(config), ("shop", "far"))
         assert far.catalog.list_tables("shop") == [("shop", "orders")]
         far.create(files=3, partitioned=True)
         assert far.run({**COMPACT, "min_input_files": 2}).status is Ended.COMPLETED
         return len(far.ids()), far.operations()
 
     assert await asyncio.to_thread(elsewhere) == (30, ["append"] * 3 + ["replace"])
-    assert len(await asyncio.to_thread(Stand(stand.catalog, ("shop", "far")).ids)) == 30
+    assert len(await asyncio.to_thread(Deployment(deployment.catalog, ("shop", "far")).ids)) == 30
     lost = await http.get("/api/iceberg/lake/v1/namespaces/shop/tables/nothing")
     assert (lost.status_code, lost.json()["error"]["type"]) == (404, "NoSuchTableException")
     stale = {

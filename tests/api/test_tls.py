@@ -25,7 +25,7 @@ from penstock.kit.errors import InvalidInput
 from penstock.kit.security_headers import DEFAULTS, TRANSPORT
 from penstock.kit.vault import new_key
 from penstock.wiring.instances import internal_url, public_url
-from tests.api.plane import OPERATOR, SERVICE
+from tests.api.control_plane import OPERATOR, SERVICE
 from tests.api.test_server import free_port
 
 if TYPE_CHECKING:

@@ -7,13 +7,13 @@ import httpx2
 import pytest
 
 from tests.api.answers import error
-from tests.api.plane import ADMIN, ANALYST, OPERATOR, plane
+from tests.api.control_plane import ADMIN, ANALYST, OPERATOR, plane
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.api.services import Services
-    from tests.api.plane import Edge
+    from tests.api.control_plane import Edge
 
 FIELDS = {
     "username",
@@ -195,7 +195,7 @@ async def test_a_login_is_noted(operator: httpx2.AsyncClient) -> None:
 
 
 async def test_a_key_is_shown_once_and_works_until_it_is_revoked(
-    operator: httpx2.AsyncClient, parts: Services
+    operator: httpx2.AsyncClient, services: Services
 ) -> None:
     await add(operator, "ann")
     new_key = await make_key(operator, "ann", name="notebook", expires_in_days=1)
@@ -291,8 +291,8 @@ async def test_strangers_make_no_first_user(operator: httpx2.AsyncClient) -> Non
 async def test_also_on_a_machine_of_ones_own_the_first_user_needs_the_operator_token(
     database: str, edge: Edge
 ) -> None:
-    async with plane(database, local_only=True) as parts:
-        with edge.showing(parts) as url:
+    async with plane(database, local_only=True) as services:
+        with edge.showing(services) as url:
             async with httpx2.AsyncClient(base_url=url, trust_env=False) as client:
                 ann = {"username": "ann"}
                 error(

@@ -13,7 +13,7 @@ from pathlib import Path
 from rich.console import Console
 
 from penstock.kit import logging
-from tests.chaos.storm import Report, storm
+from tests.chaos.faults_run import Report, run_faults
 
 MILD = 200
 
@@ -34,7 +34,7 @@ def main() -> int:
     console.print(f"seed {seed}, {options.schedules} schedules, logs in {folder}")
     with console.status("") as status:
         report = asyncio.run(
-            storm(folder, seed=seed, schedules=options.schedules, say=status.update)
+            run_faults(folder, seed=seed, schedules=options.schedules, say=status.update)
         )
     show(console, report)
     if not report.judgement.faults and not options.keep:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.chaos.checker import judge
+from tests.chaos.faults_run import run_faults
 from tests.chaos.history import History
-from tests.chaos.storm import storm
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +33,7 @@ async def test_no_storm_doubles_an_end_loses_a_job_or_leaks_a_lock(
         )
     folder = short_dir / "chaos"
     folder.mkdir()
-    report = await storm(folder, seed=seed, schedules=SCHEDULES)
+    report = await run_faults(folder, seed=seed, schedules=SCHEDULES)
     judgement = report.judgement
     with capsys.disabled():
         print(  # noqa: T201

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from penstock.kit.migrate import find, migrate
 from penstock.kit.postgres import Cluster, ClusterSettings
-from penstock.wiring.migrations import ROOMS_WITH_TABLES
+from penstock.wiring.migrations import MIGRATION_PACKAGES
 from tests.chaos.proxy import Proxy
 from tests.servers import postgres
 
@@ -64,7 +64,7 @@ class World:
             settings=settings,
         )
         await self._cluster.start()
-        await migrate(self.dsn, find(ROOMS_WITH_TABLES))
+        await migrate(self.dsn, find(MIGRATION_PACKAGES))
         await self.proxy.start()
         await self._start_zygote()
         for number in range(self.planes):

@@ -16,9 +16,9 @@ import sys
 
 def main() -> None:
     from penstock.kit import config
-    from tests.chaos import plane, workhand
+    from tests.chaos import control_plane, worker_process
 
-    roles = {"worker": workhand.run, "plane": plane.run}
+    roles = {"worker": worker_process.run, "plane": control_plane.run}
     wakeup, poke = os.pipe()
     os.set_blocking(poke, False)
     signal.set_wakeup_fd(poke)

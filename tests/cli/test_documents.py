@@ -106,8 +106,8 @@ class Described:
 
 @pytest.fixture(scope="module")
 def described() -> Iterator[str]:
-    with answering(by=Described().answer) as stand:
-        yield stand.url
+    with answering(by=Described().answer) as deployment:
+        yield deployment.url
 
 
 @pytest.fixture
@@ -165,8 +165,8 @@ def test_what_others_wrote_gives_no_orders(
         "status": "failed",
         "error": {"message": "[/] \x1b[2J"},
     }
-    with answering(Answer(body={"data": named})) as stand:
-        monkeypatch.setenv("PENSTOCK_URL", stand.url)
+    with answering(Answer(body={"data": named})) as deployment:
+        monkeypatch.setenv("PENSTOCK_URL", deployment.url)
         assert output.guarded(app, ["run", "show", "1"]) == 0
     printed = capsys.readouterr().out
     assert r"[red]x[/red] \x1b[2J" in printed

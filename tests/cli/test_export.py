@@ -23,7 +23,7 @@ import structlog
 from penstock.cli import app, output
 from penstock.storage.manifest import Manifest, read_manifest
 from penstock.storage.object_store import StoreOptions, open_store
-from tests.graphs.stand import postgres_secrets
+from tests.graphs.deployment import postgres_secrets
 from tests.servers.weed import weed
 
 if TYPE_CHECKING:

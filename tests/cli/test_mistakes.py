@@ -104,8 +104,8 @@ def test_an_answer_has_its_exit_code(
     hint: str,
 ) -> None:
     body = {"error": {"code": code, "message": "It is so.", "details": {}}}
-    with answering(Answer(status=status, body=body, headers={"Retry-After": "0"})) as stand:
-        monkeypatch.setenv("PENSTOCK_URL", stand.url)
+    with answering(Answer(status=status, body=body, headers={"Retry-After": "0"})) as deployment:
+        monkeypatch.setenv("PENSTOCK_URL", deployment.url)
         assert _said(capsys, "mapping", "show", "1") == (
             exits,
             f"✗ It is so. {_HINT[hint]}".strip(),
@@ -131,8 +131,8 @@ def test_the_servers_own_hint_comes_first(
             "details": {"hint": "Ask Ann."},
         }
     }
-    with answering(Answer(status=403, body=body)) as stand:
-        monkeypatch.setenv("PENSTOCK_URL", stand.url)
+    with answering(Answer(status=403, body=body)) as deployment:
+        monkeypatch.setenv("PENSTOCK_URL", deployment.url)
         assert _said(capsys, "mapping", "show", "1") == (4, "✗ No [x]. Ask Ann.")
 
 
@@ -148,11 +148,11 @@ def test_credentials_go_as_they_are_written_or_from_a_file(
         "seconds": 0.1,
         "tested_at": "2026-11-16T00:00:00Z",
     }
-    with answering(Answer(body={"data": tested})) as stand:
-        monkeypatch.setenv("PENSTOCK_URL", stand.url)
+    with answering(Answer(body={"data": tested})) as deployment:
+        monkeypatch.setenv("PENSTOCK_URL", deployment.url)
         add = ["source", "add", "shop", "postgres", "--set", "port=5432", "--secret", "pin=0042"]
         assert output.guarded(app, [*add, "--secret", f"password=@{file}"]) == 0
-    sent = stand.asked[0].body
+    sent = deployment.asked[0].body
     assert (sent["config"], sent["credentials"]) == (
         {"port": 5432},
         {"pin": "0042", "password": "hunter2"},
@@ -172,8 +172,8 @@ def test_work_that_failed_is_exit_code_1(
         "status": "failed",
         "error": {"code": "X", "message": "no luck"},
     }
-    with answering(Answer(body={"data": job})) as stand:
-        monkeypatch.setenv("PENSTOCK_URL", stand.url)
+    with answering(Answer(body={"data": job})) as deployment:
+        monkeypatch.setenv("PENSTOCK_URL", deployment.url)
         assert output.guarded(app, ["job", "tail", "1", "--json"]) == 1
     assert output.exit_code(Failed("x", code="JOB_FAILED", status=200).status) == 1
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest_asyncio
 
-from tests.api.plane import Edge
+from tests.api.control_plane import Edge
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -31,7 +31,7 @@ class Answer:
 
 
 @dataclass(slots=True)
-class Stand:
+class ScriptedServer:
     """`answers` are given in turn; the last one again and again."""
 
     url: str
@@ -43,9 +43,11 @@ class Stand:
 
 
 @contextmanager
-def answering(*answers: Answer, by: Callable[[str, str], Answer] | None = None) -> Iterator[Stand]:
+def answering(
+    *answers: Answer, by: Callable[[str, str], Answer] | None = None
+) -> Iterator[ScriptedServer]:
     """With the answers in turn, or `by` method and path."""
-    stand = Stand("", list(answers))
+    scripted = ScriptedServer("", list(answers))
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -54,10 +56,10 @@ def answering(*answers: Answer, by: Callable[[str, str], Answer] | None = None) 
             size = int(self.headers.get("Content-Length") or 0)
             body = json.loads(self.rfile.read(size)) if size else None
             headers = {name.lower(): value for name, value in self.headers.items()}
-            stand.asked.append(
+            scripted.asked.append(
                 Asked(method=self.command, path=self.path, headers=headers, body=body)
             )
-            answer = by(self.command, self.path) if by else stand.next()
+            answer = by(self.command, self.path) if by else scripted.next()
             if answer.hang_up:
                 self.close_connection = True
                 self.connection.close()
@@ -77,11 +79,11 @@ def answering(*answers: Answer, by: Callable[[str, str], Answer] | None = None) 
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
-    stand.url = f"http://127.0.0.1:{server.server_port}"
+    scripted.url = f"http://127.0.0.1:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
-        yield stand
+        yield scripted
     finally:
         server.shutdown()
         server.server_close()

@@ -11,13 +11,13 @@ import httpx2
 import pytest
 
 import penstock
-from tests.api.desk import sitting
+from tests.api.running_api import running_api
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from tests.api.plane import Edge
+    from tests.api.control_plane import Edge
 
 
 @contextmanager
@@ -69,8 +69,8 @@ def losing(url: str, *, answers: int) -> Iterator[tuple[str, list[str]]]:
 async def test_a_job_whose_answer_is_lost_is_made_once(
     database: str, edge: Edge, tmp_path: Path, answers: int
 ) -> None:
-    async with sitting(database, edge, tmp_path) as desk:
-        with losing(str(desk.oz.base_url), answers=answers) as (url, lost):
+    async with running_api(database, edge, tmp_path) as api:
+        with losing(str(api.oz.base_url), answers=answers) as (url, lost):
             async with penstock.AsyncClient(url, "oz") as ps:
                 job = await ps.jobs.create("probe", {"steps": 1})
                 job_ids = [row.id async for row in ps.jobs.list(kind="probe")]
@@ -83,8 +83,8 @@ async def test_a_job_whose_answer_is_lost_is_made_once(
 async def test_after_the_last_try_it_says_that_nobody_answered(
     database: str, edge: Edge, tmp_path: Path
 ) -> None:
-    async with sitting(database, edge, tmp_path) as desk:
-        with losing(str(desk.oz.base_url), answers=4) as (url, lost):
+    async with running_api(database, edge, tmp_path) as api:
+        with losing(str(api.oz.base_url), answers=4) as (url, lost):
             async with penstock.AsyncClient(url, "oz") as ps:
                 with pytest.raises(penstock.errors.Unreachable):
                     await ps.jobs.create("probe", {"steps": 1})

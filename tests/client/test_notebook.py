@@ -34,10 +34,10 @@ def test_the_synchronous_client_works_in_a_notebook_and_draws_how_far_it_is() ->
         Answer(body={"data": HALF}),
         Answer(body={"data": DONE}),
     ]
-    with answering(*answers) as stand:
+    with answering(*answers) as scripted:
         loop, shown = _executed(
             "import asyncio; asyncio.get_running_loop().is_running()",
-            f"import penstock; penstock.connect({stand.url!r}, 'key').jobs.get(1).wait().result",
+            f"import penstock; penstock.connect({scripted.url!r}, 'key').jobs.get(1).wait().result",
         )
     assert loop[0]["data"]["text/plain"] == "True"
     assert shown[-1]["data"]["text/plain"] == "42"

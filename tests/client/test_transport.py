@@ -13,7 +13,7 @@ import penstock
 from penstock.client._async import transport
 from penstock.client._async.transport import filled
 from penstock.client.errors import BY_CODE, rebuilt
-from tests.client.server import Answer, Stand, answering
+from tests.client.server import Answer, ScriptedServer, answering
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,59 +35,62 @@ def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @contextmanager
-def connected(*answers: Answer) -> Iterator[tuple[Stand, penstock.Client]]:
-    with answering(*answers) as stand, penstock.connect(stand.url, "key") as ps:
-        yield stand, ps
+def connected(*answers: Answer) -> Iterator[tuple[ScriptedServer, penstock.Client]]:
+    with answering(*answers) as scripted, penstock.connect(scripted.url, "key") as ps:
+        yield scripted, ps
 
 
 def test_a_write_that_is_tried_again_shows_the_same_key() -> None:
     with connected(Answer(hang_up=True), Answer(status=502), Answer(status=201, body=MAPPING)) as (
-        stand,
+        scripted,
         ps,
     ):
         mapping = ps.mappings.create("Movies", nodes=[])
     assert mapping.id == 7
-    keys = {asked.headers["idempotency-key"] for asked in stand.asked}
-    assert (len(stand.asked), len(keys)) == (3, 1)
+    keys = {asked.headers["idempotency-key"] for asked in scripted.asked}
+    assert (len(scripted.asked), len(keys)) == (3, 1)
 
 
 def test_two_writes_show_two_keys() -> None:
-    with connected(Answer(status=201, body=MAPPING)) as (stand, ps):
+    with connected(Answer(status=201, body=MAPPING)) as (scripted, ps):
         ps.mappings.create("Movies", nodes=[])
         ps.mappings.create("Movies", nodes=[])
-    assert len({asked.headers["idempotency-key"] for asked in stand.asked}) == 2
+    assert len({asked.headers["idempotency-key"] for asked in scripted.asked}) == 2
 
 
 @pytest.mark.parametrize("code", ["MAINTENANCE", "DRAINING"])
 def test_what_waiting_does_not_help_is_not_tried_again(code: str) -> None:
-    with connected(Answer(status=503, body=_error(code))) as (stand, ps):
+    with connected(Answer(status=503, body=_error(code))) as (scripted, ps):
         with pytest.raises(penstock.errors.Unavailable):
             ps.mappings.get(7)
-        assert len(stand.asked) == 1
+        assert len(scripted.asked) == 1
 
 
 def test_the_database_away_is_waited_for_as_long_as_the_server_says() -> None:
     away = Answer(status=503, body=_error("DATABASE_UNAVAILABLE"), headers={"Retry-After": "0"})
-    with connected(away, away, Answer(body=MAPPING)) as (stand, ps):
+    with connected(away, away, Answer(body=MAPPING)) as (scripted, ps):
         assert ps.mappings.get(7).name == "Movies"
-    assert len(stand.asked) == 3
+    assert len(scripted.asked) == 3
 
 
 def test_it_gives_up_after_the_last_try_and_says_what_the_server_said() -> None:
-    with connected(Answer(status=429, body=_error("RATE_LIMITED"))) as (stand, ps):
+    with connected(Answer(status=429, body=_error("RATE_LIMITED"))) as (scripted, ps):
         with pytest.raises(penstock.errors.RateLimited) as caught:
             ps.mappings.get(7)
-        assert len(stand.asked) == transport.TRIES
+        assert len(scripted.asked) == transport.TRIES
     assert (caught.value.code, caught.value.request_id) == ("RATE_LIMITED", "r-1")
 
 
 def test_a_query_that_may_have_arrived_is_not_sent_again() -> None:
     graph = {"data": {"id": 1, "status": "running", "url_slug": "abc"}}
-    with connected(Answer(body=graph), Answer(hang_up=True)) as (stand, ps):
+    with connected(Answer(body=graph), Answer(hang_up=True)) as (scripted, ps):
         running = ps.instances.get(1)
         with pytest.raises(penstock.errors.Unreachable):
             running.query("RETURN 1")
-        assert [asked.path for asked in stand.asked] == ["/api/instances/1", "/wrapper/abc/query"]
+        assert [asked.path for asked in scripted.asked] == [
+            "/api/instances/1",
+            "/wrapper/abc/query",
+        ]
 
 
 def test_nobody_there_is_said_with_the_address_and_the_next_command() -> None:
@@ -123,13 +126,13 @@ def test_a_stream_that_breaks_is_taken_up_again() -> None:
     over = {"run_id": 1, "name": "x", "status": "completed"}
     going = {"data": over | {"status": "executing"}}
     with connected(Answer(body=going), Answer(hang_up=True), Answer(body={"data": over})) as (
-        stand,
+        scripted,
         ps,
     ):
         run = ps.reconcile.get(1)
         assert list(run.events()) == []
     assert run.status == "completed"
-    assert [asked.path for asked in stand.asked] == [
+    assert [asked.path for asked in scripted.asked] == [
         "/api/runs/1",
         "/api/runs/1/events",
         "/api/runs/1",
@@ -171,10 +174,10 @@ def test_answers_that_are_not_ours_still_become_exceptions(
 
 
 async def test_the_asynchronous_client_is_the_same() -> None:
-    with answering(Answer(body=MAPPING)) as stand:
-        async with penstock.AsyncClient(stand.url, "key") as ps:
+    with answering(Answer(body=MAPPING)) as scripted:
+        async with penstock.AsyncClient(scripted.url, "key") as ps:
             assert (await ps.mappings.get(7)).name == "Movies"
-    assert stand.asked[0].headers["authorization"] == "Bearer key"
+    assert scripted.asked[0].headers["authorization"] == "Bearer key"
 
 
 async def test_the_synchronous_client_works_inside_a_running_loop_and_from_threads() -> None:
@@ -186,10 +189,10 @@ async def test_the_synchronous_client_works_inside_a_running_loop_and_from_threa
 def test_a_list_asks_page_by_page_and_only_as_far_as_it_is_read() -> None:
     page = {"data": [MAPPING["data"]] * 2, "meta": {"total": 3, "offset": 0, "limit": 2}}
     rest = {"data": [MAPPING["data"]], "meta": {"total": 3, "offset": 2, "limit": 2}}
-    with connected(Answer(body=page), Answer(body=rest)) as (stand, ps):
+    with connected(Answer(body=page), Answer(body=rest)) as (scripted, ps):
         mappings = ps.mappings.list(search="Mov")
         next(mappings)
-        assert len(stand.asked) == 1
+        assert len(scripted.asked) == 1
         assert len(list(mappings)) == 2
-    assert "search=Mov" in stand.asked[1].path
-    assert "offset=2" in stand.asked[1].path
+    assert "search=Mov" in scripted.asked[1].path
+    assert "offset=2" in scripted.asked[1].path

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpx2
 
-from tests.graph_server.plane import DEADLINE, INSTANCE, TOKEN, StandIn
+from tests.graph_server.control_plane import DEADLINE, INSTANCE, TOKEN, StandIn
 from tests.servers.process import running
 
 if TYPE_CHECKING:

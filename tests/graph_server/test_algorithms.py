@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 
 from penstock.graphdb.algorithms.allowed import ALLOWED
-from penstock.graphdb.algorithms.catalog import CATALOGUE
+from penstock.graphdb.algorithms.catalog import CATALOG
 from tests.graph_server.people import People, people
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ async def test_without_the_right_to_write_results_are_only_read(graph: People) -
     assert answer.json()["result"]["components"] == 1
 
 
-@pytest.mark.parametrize("name", sorted(CATALOGUE))
+@pytest.mark.parametrize("name", sorted(CATALOG))
 async def test_every_algorithm_is_listed_with_all_it_takes(graph: People, name: str) -> None:
     described = (await graph.client.get(f"/algo/algorithms/{name}")).json()
     assert described["description"]
@@ -148,7 +148,7 @@ async def test_every_algorithm_is_listed_with_all_it_takes(graph: People, name: 
 
 async def test_the_listing_can_be_narrowed_to_a_category(graph: People) -> None:
     every = (await graph.client.get("/algo/algorithms")).json()
-    assert every["total"] == len(CATALOGUE)
+    assert every["total"] == len(CATALOG)
     some = (await graph.client.get("/algo/algorithms", params={"category": "similarity"})).json()[
         "algorithms"
     ]

@@ -18,7 +18,7 @@ import pytest_asyncio
 
 from penstock.storage.object_store import open_store
 from tests.graph_server.conftest import BIG, EDGES, NODES
-from tests.graph_server.plane import DEADLINE
+from tests.graph_server.control_plane import DEADLINE
 from tests.graph_server.server import PLANE, GraphServer, running_server
 from tests.graph_server.snapshots import Edge, Node, publish
 

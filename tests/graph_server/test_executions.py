@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import pytest_asyncio
 
-from penstock.graphdb.algorithms.catalog import CATALOGUE
+from penstock.graphdb.algorithms.catalog import CATALOG
 from tests.graph_server.people import People, people
 
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ async def test_every_algorithm_computes_a_small_graph_in_64_mebibytes(tmp_path: 
     """Whatever its libraries allocate ahead (pools, arenas, threads) is less than that."""
     samples = {"node": "Person:1", "nodes": ["Person:1"]}
     async with people(tmp_path, memory_bytes=64 * 2**20) as small:
-        for algorithm in CATALOGUE.values():
+        for algorithm in CATALOG.values():
             required = {p.name: samples[p.type] for p in algorithm.parameters if p.required}
             body: dict[str, Any] = {"parameters": required}
             if algorithm.per_node:

@@ -21,8 +21,8 @@ from penstock.graph_server.isolation import examine, server_reach
 from penstock.graph_server.unprivileged_user import number_of
 from penstock.storage.object_store import open_store
 from tests.graph_server.conftest import EDGES, NODES
+from tests.graph_server.control_plane import INSTANCE
 from tests.graph_server.hostile.attempts import ATTEMPTS, NEED_ROOT, THROUGH, Targets
-from tests.graph_server.plane import INSTANCE
 from tests.graph_server.server import GraphServer, running_server
 from tests.graph_server.snapshots import publish
 from tests.kit.conftest import root_only

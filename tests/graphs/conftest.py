@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.graphs.stand import Stand, settings, shop, standing
+from tests.graphs.deployment import Deployment, running_deployment, settings, shop
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-async def stand(database: str, tmp_path: Path) -> AsyncIterator[Stand]:
-    async with standing(database, settings(tmp_path / "home")) as it:
+async def deployment(database: str, tmp_path: Path) -> AsyncIterator[Deployment]:
+    async with running_deployment(database, settings(tmp_path / "home")) as it:
         yield it
 
 
 @pytest.fixture
-async def duck(stand: Stand, tmp_path: Path) -> int:
+async def duck(deployment: Deployment, tmp_path: Path) -> int:
     """A DuckDB source with a small shop, by its number."""
-    return await stand.source("duckdb", shop(tmp_path))
+    return await deployment.source("duckdb", shop(tmp_path))

@@ -18,7 +18,7 @@ from penstock.graphs.snapshots.model import SnapshotStatus
 from penstock.kit.db import Db
 from penstock.launchers.subprocess import SubprocessLauncher
 from penstock.wiring.control_plane import build_control_plane
-from tests.graphs.stand import connected, settings, until
+from tests.graphs.deployment import connected, settings, until
 from tests.servers import graph_server
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Names:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fleet:
-    parts: Services
+    services: Services
     settings: Settings
     http: httpx2.AsyncClient
     control: Path
@@ -59,8 +59,8 @@ class Fleet:
 
     @property
     def graphs(self) -> Graphs:
-        assert self.parts.graphs is not None
-        return self.parts.graphs
+        assert self.services.graphs is not None
+        return self.services.graphs
 
     @property
     def instances(self) -> InstanceServices:
@@ -214,13 +214,13 @@ async def sailing(
         config = settings(home, port=listener.getsockname()[1], **changes)
         launcher = SubprocessLauncher(home / "instances", command=command or stand_in(control))
         async with build_control_plane(config, dsn, launcher=launcher) as built:
-            parts = replace(built, authenticators=(*built.authenticators, Names()))
+            services = replace(built, authenticators=(*built.authenticators, Names()))
             async with (
-                listening(parts, listener) as url,
+                listening(services, listener) as url,
                 httpx2.AsyncClient(base_url=url, timeout=60) as http,
             ):
                 yield Fleet(
-                    parts=parts,
+                    services=services,
                     settings=config,
                     http=http,
                     control=control,

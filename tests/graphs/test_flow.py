@@ -6,27 +6,27 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from tests.graphs.stand import CUSTOMER, PURCHASED
+from tests.graphs.deployment import CUSTOMER, PURCHASED
 
 if TYPE_CHECKING:
-    from tests.graphs.stand import Stand
+    from tests.graphs.deployment import Deployment
 
 
 async def test_a_snapshot_is_ready_when_its_last_export_is_with_exact_counts_and_types(
-    stand: Stand, duck: int
+    deployment: Deployment, duck: int
 ) -> None:
-    snapshot_id = await stand.snapshot(
+    snapshot_id = await deployment.snapshot(
         CUSTOMER | {"data_source_id": duck}, PURCHASED | {"data_source_id": duck}
     )
-    async with stand.working():
-        snapshot = await stand.ready(snapshot_id)
+    async with deployment.working():
+        snapshot = await deployment.ready(snapshot_id)
     assert snapshot.node_counts == {"Customer": 1000}
     assert snapshot.edge_counts == {"PURCHASED": 3000}
-    customers = await stand.table(snapshot, "nodes/Customer")
+    customers = await deployment.table(snapshot, "nodes/Customer")
     assert customers.schema.types == [pa.int64(), pa.string(), pa.int64()]
     assert customers["id"].to_pylist() == list(range(1000))
     assert snapshot.size_bytes == sum(
-        [i.size async for i in stand.store.list("") if i.key.endswith(".parquet")]
+        [i.size async for i in deployment.store.list("") if i.key.endswith(".parquet")]
     )
     assert snapshot.ready_at is not None
     assert snapshot.error_message is None

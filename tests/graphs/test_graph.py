@@ -15,8 +15,8 @@ import redis
 from penstock.accounts.shares import EVERYBODY
 from penstock.launchers import supervisor
 from penstock.launchers.subprocess import COMMAND
+from tests.graphs.deployment import Deployment, shop
 from tests.graphs.fleet import Fleet, sailing, sink
-from tests.graphs.stand import Stand, shop
 from tests.servers.falkor import falkordb
 
 if TYPE_CHECKING:
@@ -47,8 +47,8 @@ async def shop_fleet(
     """A control plane with real graph servers, and how to make one of a mapping on a shop's
     warehouse."""
     async with sailing(database, folder / "home", command=COMMAND) as fleet:
-        stand = Stand(
-            parts=fleet.parts,
+        deployment = Deployment(
+            services=fleet.services,
             settings=fleet.settings.model_copy(update={"url": str(fleet.http.base_url)}),
             http=fleet.http,
         )
@@ -80,7 +80,7 @@ async def shop_fleet(
                 node_definitions=[CUSTOMER],
                 edge_definitions=[edges],
             )
-            async with stand.working():
+            async with deployment.working():
                 instance = await fleet.create(
                     who="olga", mapping_id=mapping["id"], name="shop", **body
                 )

@@ -14,8 +14,8 @@ import httpx2
 import pytest
 
 from penstock.launchers.subprocess import SubprocessLauncher
+from tests.graphs.deployment import until
 from tests.graphs.fleet import sailing, sink, stand_in, tell
-from tests.graphs.stand import until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -38,7 +38,13 @@ class Plane:
         self._process: asyncio.subprocess.Process | None = None
 
     async def start(self) -> None:
-        arguments = ("-m", "tests.graphs.plane_child", self._dsn, str(self._home), str(self._port))
+        arguments = (
+            "-m",
+            "tests.graphs.control_plane_child",
+            self._dsn,
+            str(self._home),
+            str(self._port),
+        )
         self._process = await asyncio.create_subprocess_exec(sys.executable, *arguments)
         await until(self._ready)
 

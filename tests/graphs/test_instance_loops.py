@@ -13,8 +13,8 @@ from penstock.graphs.instances.resource_monitor import ResourceMonitor
 from penstock.graphs.instances.resync import Compared, InstanceResync
 from penstock.launchers.contract import Handle, LaunchRequest
 from penstock.operations.lifecycle import Lifecycle
+from tests.graphs.deployment import until
 from tests.graphs.fleet import connected, sailing, sink
-from tests.graphs.stand import until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -42,7 +42,7 @@ async def fleet(database: str, tmp_path: Path) -> AsyncIterator[Fleet]:
 
 
 def loop(fleet: Fleet, kind: type[Loop[Any]]) -> Any:
-    return next(loop_ for loop_ in fleet.parts.loops if isinstance(loop_, kind))
+    return next(loop_ for loop_ in fleet.services.loops if isinstance(loop_, kind))
 
 
 async def reconcile(fleet: Fleet) -> Compared:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.graphs.deployment import TOKEN, until
 from tests.graphs.fleet import sailing, sink
-from tests.graphs.stand import TOKEN, until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

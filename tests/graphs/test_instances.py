@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.graphs.deployment import connected, until
 from tests.graphs.fleet import sailing, sink
-from tests.graphs.stand import connected, until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -21,7 +21,7 @@ from penstock.operations.deletion import DeletionHooks
 from penstock.operations.lifecycle import Ended, Lifecycle
 from penstock.operations.loop_status import LoopStatusStore
 from penstock.wiring.control_plane import build_control_plane
-from tests.graphs.stand import Stand, connected, settings, until
+from tests.graphs.deployment import Deployment, connected, settings, until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -146,9 +146,9 @@ async def test_a_pass_of_one_control_plane_counts_for_all(
     assert await one.pass_(if_due=True) == "success"
 
 
-async def test_every_metric_has_its_name(stand: Stand) -> None:
-    await until(partial(_over, stand.parts.loops[0]), within=30)
-    text = generate_latest(stand.parts.registry).decode()
+async def test_every_metric_has_its_name(deployment: Deployment) -> None:
+    await until(partial(_over, deployment.services.loops[0]), within=30)
+    text = generate_latest(deployment.services.registry).decode()
     for name in METRICS:
         assert f"\n{name}" in text, name
 
@@ -343,9 +343,9 @@ async def test_what_cannot_be_ended_keeps_no_other_one(room: Room) -> None:
 # storage cleanup
 
 
-async def first_pass(stand: Stand) -> None:
+async def first_pass(deployment: Deployment) -> None:
     """Until the control plane's own loop has made the pass that it makes at its start."""
-    [loop] = [loop for loop in stand.parts.loops if isinstance(loop, StorageCleanup)]
+    [loop] = [loop for loop in deployment.services.loops if isinstance(loop, StorageCleanup)]
 
     async def is_over() -> bool:
         return loop.last_run is not None
@@ -354,17 +354,19 @@ async def first_pass(stand: Stand) -> None:
 
 
 async def test_snapshots_that_failed_a_week_ago_lose_their_files_and_what_a_new_try_wrote_stays(
-    stand: Stand, database: str
+    deployment: Deployment, database: str
 ) -> None:
-    await first_pass(stand)
-    created = [await stand.graphs.snapshots.add(owner="me", name=str(days)) for days in (8, 6, 8)]
+    await first_pass(deployment)
+    created = [
+        await deployment.graphs.snapshots.add(owner="me", name=str(days)) for days in (8, 6, 8)
+    ]
     old, young, ready = created
     for snapshot in created:
-        await stand.store.create(f"{snapshot.prefix}nodes/A/part-1.parquet", b"bytes")
+        await deployment.store.create(f"{snapshot.prefix}nodes/A/part-1.parquet", b"bytes")
     loop = StorageCleanup(
         Db(database, size=2),
-        stand.parts.store,
-        stand.graphs.snapshots,
+        deployment.services.store,
+        deployment.graphs.snapshots,
         every=3600,
         metrics=LoopMetrics(CollectorRegistry()),
     )

@@ -22,13 +22,13 @@ from penstock.graphs.mappings.naming import (
 from penstock.graphs.mappings.rules import check
 from penstock.graphs.mappings.service import Author, Draft
 from penstock.kit.errors import InvalidInput, NotFound, PermissionDenied
-from tests.graphs.stand import connected, postgres, postgres_secrets
+from tests.graphs.deployment import connected, postgres, postgres_secrets
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from penstock.graphs.mappings.inference import Inferred
-    from tests.graphs.stand import Stand
+    from tests.graphs.deployment import Deployment
 
 ME = Author(username="me", role=Role.ANALYST)
 SHOP = """
@@ -81,21 +81,21 @@ EDGES = {
 }
 
 
-async def inferred(stand: Stand, number: int, **scope: Any) -> Inferred:
-    return await stand.graphs.inference.infer(number, Scope(**scope), ME)
+async def inferred(deployment: Deployment, number: int, **scope: Any) -> Inferred:
+    return await deployment.graphs.inference.infer(number, Scope(**scope), ME)
 
 
-async def exported(stand: Stand, number: int, proposal: Inferred) -> None:
+async def exported(deployment: Deployment, number: int, proposal: Inferred) -> None:
     """The proposal as it is: accepted, exported, and counted."""
     check(proposal.definitions)
     draft = Draft(name="inferred", definitions=proposal.definitions, data_source_id=number)
-    written = await stand.graphs.authoring.create(draft, ME)
+    written = await deployment.graphs.authoring.create(draft, ME)
     assert written.warnings == ()
-    snapshot = await stand.graphs.mapped.create(
+    snapshot = await deployment.graphs.mapped.create(
         written.mapping.mapping_id, None, owner="me", name="s"
     )
-    async with stand.working():
-        ready = await stand.ready(snapshot.snapshot_id)
+    async with deployment.working():
+        ready = await deployment.ready(snapshot.snapshot_id)
     assert ready.node_counts == NODES
     assert ready.edge_counts == EDGES
 
@@ -130,39 +130,39 @@ def looked_at(proposal: Inferred) -> None:
 
 
 async def test_a_postgres_schema_with_foreign_keys_runs_as_it_is_proposed(
-    stand: Stand, warehouse: str
+    deployment: Deployment, warehouse: str
 ) -> None:
     async with connected(warehouse) as connection:
         await connection.execute(
             "CREATE SCHEMA shop; CREATE VIEW shop.v AS SELECT 1 AS id;" + SHOP.format(s="shop.")
         )
-    number = await stand.source("postgres", postgres(warehouse), postgres_secrets(warehouse))
-    proposal = await inferred(stand, number, schema="shop")
+    number = await deployment.source("postgres", postgres(warehouse), postgres_secrets(warehouse))
+    proposal = await inferred(deployment, number, schema="shop")
     looked_at(proposal)
-    await exported(stand, number, proposal)
+    await exported(deployment, number, proposal)
 
 
 async def test_a_duckdb_schema_with_foreign_keys_runs_as_it_is_proposed(
-    stand: Stand, tmp_path: Path
+    deployment: Deployment, tmp_path: Path
 ) -> None:
     with duckdb.connect(str(tmp_path / "w.duckdb")) as db:
         db.execute(SHOP.format(s=""))
-    number = await stand.source("duckdb", {"database": str(tmp_path / "w.duckdb")})
-    proposal = await inferred(stand, number)
+    number = await deployment.source("duckdb", {"database": str(tmp_path / "w.duckdb")})
+    proposal = await inferred(deployment, number)
     looked_at(proposal)
-    await exported(stand, number, proposal)
+    await exported(deployment, number, proposal)
 
 
 async def test_without_declared_keys_names_are_gone_by_and_said_to_be(
-    stand: Stand, tmp_path: Path
+    deployment: Deployment, tmp_path: Path
 ) -> None:
     with duckdb.connect(str(tmp_path / "w.duckdb")) as db:
         db.execute("CREATE TABLE people (id INTEGER, name VARCHAR, tags VARCHAR[], wait INTERVAL)")
         db.execute("CREATE TABLE pets (pet_id INTEGER, person_id INTEGER, friend_id INTEGER)")
         db.execute("INSERT INTO people (id) VALUES (1), (NULL)")
         db.execute("INSERT INTO pets VALUES (1, 1, NULL), (NULL, 1, 1), (2, 7, 1)")
-    number = await stand.source("duckdb", {"database": str(tmp_path / "w.duckdb")})
-    proposal = await inferred(stand, number)
+    number = await deployment.source("duckdb", {"database": str(tmp_path / "w.duckdb")})
+    proposal = await inferred(deployment, number)
     person, pet = proposal.definitions.nodes
     assert (person.label, person.primary_key.name) == ("Person", "id")
     assert [(column.name, column.type) for column in person.properties] == [
@@ -183,7 +183,7 @@ async def test_without_declared_keys_names_are_gone_by_and_said_to_be(
 
 
 async def test_the_tables_are_chosen_and_a_choice_that_is_not_there_is_said(
-    stand: Stand, duck: int, tmp_path: Path
+    deployment: Deployment, duck: int, tmp_path: Path
 ) -> None:
     with duckdb.connect(str(tmp_path / "two.duckdb")) as db:
         db.execute(
@@ -191,30 +191,32 @@ async def test_the_tables_are_chosen_and_a_choice_that_is_not_there_is_said(
             "CREATE TABLE a.t (id INTEGER); CREATE TABLE b.t (id INTEGER)"
         )
         db.execute("CREATE TABLE a.nothing (x INTEGER)")
-    two = await stand.source("duckdb", {"database": str(tmp_path / "two.duckdb")})
+    two = await deployment.source("duckdb", {"database": str(tmp_path / "two.duckdb")})
     with pytest.raises(InvalidInput, match="2 schemas") as several:
-        await inferred(stand, two)
+        await inferred(deployment, two)
     assert several.value.details["schemas"] == ["two.a", "two.b"]
-    [node] = (await inferred(stand, two, schema="a", tables=("T",))).definitions.nodes
+    [node] = (await inferred(deployment, two, schema="a", tables=("T",))).definitions.nodes
     assert node.label == "T"
     for scope in ({"schema": "c"}, {"schema": "a", "tables": ("u",)}):
         with pytest.raises(NotFound):
-            await inferred(stand, two, **scope)
+            await inferred(deployment, two, **scope)
     with pytest.raises(InvalidInput, match="no node to propose"):
-        await inferred(stand, two, schema="a", tables=("nothing",))
+        await inferred(deployment, two, schema="a", tables=("nothing",))
     assert [
         node.label
-        for node in (await inferred(stand, duck, tables=("customers",))).definitions.nodes
+        for node in (await inferred(deployment, duck, tables=("customers",))).definitions.nodes
     ] == ["Customer"]
 
 
-async def test_nobody_looks_into_a_source_that_is_not_theirs(stand: Stand, duck: int) -> None:
-    assert stand.parts.people is not None
+async def test_nobody_looks_into_a_source_that_is_not_theirs(
+    deployment: Deployment, duck: int
+) -> None:
+    assert deployment.services.people is not None
     everybody = Resource(type="data_source", id=str(duck), owner="me")
-    await stand.parts.people.shares.drop(everybody, EVERYBODY, actor="me")
+    await deployment.services.people.shares.drop(everybody, EVERYBODY, actor="me")
     other = Author(username="other", role=Role.ANALYST)
     with pytest.raises(PermissionDenied):
-        await stand.graphs.inference.infer(duck, Scope(), other)
+        await deployment.graphs.inference.infer(duck, Scope(), other)
 
 
 def test_names_are_made_such_as_the_rules_allow() -> None:

@@ -17,13 +17,13 @@ from penstock.graphs.snapshots.model import SnapshotStatus
 from penstock.kit.db import Db
 from penstock.kit.errors import DependencyExists, InvalidInput, NotFound
 from tests.graphs.definitions import edge, mapping, node
-from tests.graphs.stand import connected, until
+from tests.graphs.deployment import connected, until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from penstock.graphs.mappings.model import MappingRecord
-    from tests.graphs.stand import Stand
+    from tests.graphs.deployment import Deployment
 
 SHOP = mapping(edges=[edge()])
 
@@ -202,9 +202,9 @@ async def test_a_life_counts_from_when_it_is_set_and_null_clears(mappings: Mappi
 
 
 async def test_a_snapshot_of_a_mapping_is_opened_with_all_its_exports_or_not_at_all(
-    stand: Stand, duck: int
+    deployment: Deployment, duck: int
 ) -> None:
-    graphs = stand.graphs
+    graphs = deployment.graphs
     mapping = await graphs.mappings.add(
         owner="me", name="shop", definitions=SHOP, data_source_id=duck
     )
@@ -219,7 +219,7 @@ async def test_a_snapshot_of_a_mapping_is_opened_with_all_its_exports_or_not_at_
         1,
     )
     assert (opened.data_source_id, opened.owner_username) == (duck, "you")
-    jobs = await stand.jobs(opened.snapshot_id)
+    jobs = await deployment.jobs(opened.snapshot_id)
     assert [job["entity_name"] for job in jobs] == ["Customer", "KNOWS"]
     assert [job["column_names"] for job in jobs] == [["id", "name"], ["a", "b"]]
     with pytest.raises(DependencyExists) as refused:
@@ -252,21 +252,21 @@ async def test_a_snapshot_in_the_making_keeps_its_mapping(
 
 
 async def test_a_source_that_a_mapping_is_on_stays_whoever_drops_it(
-    stand: Stand, duck: int
+    deployment: Deployment, duck: int
 ) -> None:
-    mapping = await stand.graphs.mappings.add(
+    mapping = await deployment.graphs.mappings.add(
         owner="me", name="shop", definitions=SHOP, data_source_id=duck
     )
     with pytest.raises(DependencyExists):
-        await stand.graphs.sources.drop(duck)
-    await stand.graphs.mappings.drop(mapping.mapping_id, actor="me")
-    await stand.graphs.sources.drop(duck)
+        await deployment.graphs.sources.drop(duck)
+    await deployment.graphs.mappings.drop(mapping.mapping_id, actor="me")
+    await deployment.graphs.sources.drop(duck)
 
 
 async def test_a_ready_snapshot_is_taken_again_while_it_is_young_enough(
-    stand: Stand, duck: int
+    deployment: Deployment, duck: int
 ) -> None:
-    graphs = stand.graphs
+    graphs = deployment.graphs
     mapping = await graphs.mappings.add(
         owner="me", name="shop", definitions=SHOP, data_source_id=duck
     )
@@ -285,8 +285,8 @@ async def test_a_ready_snapshot_is_taken_again_while_it_is_young_enough(
             tx, mapping=mapping, version=version, owner="me", name="s"
         )
     assert await reusable(duck, hour) is None
-    async with stand.working():
-        ready = await stand.ready(opened.snapshot_id)
+    async with deployment.working():
+        ready = await deployment.ready(opened.snapshot_id)
     assert ready.node_counts == {"Customer": 1000}
     assert await reusable(duck, hour) == opened.snapshot_id
     assert await reusable(duck, timedelta(0)) is None

@@ -8,7 +8,7 @@ from penstock.graphs.mappings.repository import Mappings
 from penstock.graphs.mappings.tree import MappingTrees
 from penstock.kit.db import Db
 from tests.graphs.definitions import mapping, node
-from tests.graphs.stand import connected
+from tests.graphs.deployment import connected
 
 if TYPE_CHECKING:
     from asyncpg.connection import LoggedQuery

@@ -12,8 +12,8 @@ import pytest
 
 from penstock.accounts.role import Role
 from penstock.kit.security_headers import POLICY
+from tests.graphs.deployment import until
 from tests.graphs.fleet import sailing, sink
-from tests.graphs.stand import until
 from tests.servers.graph_server import CHUNK
 
 if TYPE_CHECKING:
@@ -347,8 +347,10 @@ async def test_a_graph_of_a_private_source_answers_only_whoever_may_use_it_now(
     source = await fleet.graphs.sources.add(
         name="private", kind="duckdb", owner="ada", config={}, secrets={}
     )
-    assert fleet.parts.people is not None
-    await fleet.parts.people.users.provide("bob", role=Role.ANALYST, email=None, display_name=None)
+    assert fleet.services.people is not None
+    await fleet.services.people.users.provide(
+        "bob", role=Role.ANALYST, email=None, display_name=None
+    )
     server = await fleet.running(
         snapshot_id=await fleet.snapshot(data_source_id=source.data_source_id)
     )

@@ -16,8 +16,8 @@ from penstock.graphs.instances.model import InstanceStatus
 from penstock.kit import cache
 from penstock.kit.errors import NotFound
 from penstock.wiring.control_plane import build_control_plane
+from tests.graphs.deployment import until
 from tests.graphs.fleet import sailing, sink
-from tests.graphs.stand import until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -44,12 +44,12 @@ async def another(fleet: Fleet) -> AsyncIterator[tuple[Services, httpx2.AsyncCli
     """A second control plane of the same deployment."""
     with bind("127.0.0.1", 0) as listener:
         async with (
-            build_control_plane(fleet.settings, fleet.dsn, launcher=fleet.launcher) as parts,
-            listening(parts, listener) as url,
+            build_control_plane(fleet.settings, fleet.dsn, launcher=fleet.launcher) as services,
+            listening(services, listener) as url,
             httpx2.AsyncClient(base_url=url, timeout=60, trust_env=False) as http,
         ):
-            await parts.store.notifier.listening.wait()
-            yield parts, http
+            await services.store.notifier.listening.wait()
+            yield services, http
 
 
 async def key_of(fleet: Fleet, username: str) -> dict[str, str]:
@@ -65,7 +65,7 @@ async def test_a_revoked_key_stops_at_once_here_and_as_soon_as_it_is_heard_of_el
     fleet: Fleet,
 ) -> None:
     operator = {"Authorization": "Bearer operator"}
-    await fleet.parts.store.notifier.listening.wait()
+    await fleet.services.store.notifier.listening.wait()
     async with another(fleet) as (_, other):
         mine = await key_of(fleet, "ann")
         for http in (fleet.http, other, fleet.http, other):
@@ -84,11 +84,11 @@ async def test_a_deactivated_user_is_refused_at_once_where_notifications_cannot_
     fleet: Fleet,
 ) -> None:
     operator = {"Authorization": "Bearer operator"}
-    async with another(fleet) as (parts, other):
+    async with another(fleet) as (services, other):
         mine = await key_of(fleet, "bea")
         for _ in range(3):
             assert (await other.get("/api/mappings", headers=mine)).status_code == 200
-        await parts.store.notifier.stop()
+        await services.store.notifier.stop()
         gone = await fleet.http.delete("/api/users/bea", headers=operator)
         assert gone.status_code == 200
         assert (await other.get("/api/mappings", headers=mine)).status_code == 401
@@ -96,7 +96,7 @@ async def test_a_deactivated_user_is_refused_at_once_where_notifications_cannot_
 
 async def test_a_role_that_is_taken_away_is_gone_with_the_answer(fleet: Fleet) -> None:
     operator = {"Authorization": "Bearer operator"}
-    await fleet.parts.store.notifier.listening.wait()
+    await fleet.services.store.notifier.listening.wait()
     mine = await key_of(fleet, "cid")
     raised = await fleet.http.put("/api/users/cid/role", json={"role": "admin"}, headers=operator)
     assert raised.status_code == 200
@@ -107,7 +107,7 @@ async def test_a_role_that_is_taken_away_is_gone_with_the_answer(fleet: Fleet) -
 
 
 async def test_an_instance_that_ends_is_gone_with_the_answer(fleet: Fleet) -> None:
-    await fleet.parts.store.notifier.listening.wait()
+    await fleet.services.store.notifier.listening.wait()
     server = await fleet.running()
     for _ in range(2):
         assert (await fleet.through(server, "/health")).status_code == 200
@@ -116,11 +116,11 @@ async def test_an_instance_that_ends_is_gone_with_the_answer(fleet: Fleet) -> No
 
 
 async def test_an_instance_that_ends_is_reached_by_nobody_any_more(fleet: Fleet) -> None:
-    await fleet.parts.store.notifier.listening.wait()
+    await fleet.services.store.notifier.listening.wait()
     server = await fleet.running()
-    async with another(fleet) as (parts, _):
-        assert parts.graphs is not None
-        elsewhere = parts.graphs.instances.store
+    async with another(fleet) as (services, _):
+        assert services.graphs is not None
+        elsewhere = services.graphs.instances.store
         for _ in range(2):
             assert (await fleet.through(server, "/health")).status_code == 200
             assert (await elsewhere.by_slug(server["url_slug"])).status is InstanceStatus.RUNNING

@@ -15,7 +15,7 @@ from penstock.kit.errors import InvalidInput, NotFound
 from penstock.storage.keys import check_prefix
 
 if TYPE_CHECKING:
-    from tests.graphs.stand import Stand
+    from tests.graphs.deployment import Deployment
 
 STEPS = {
     ("pending", "creating"),
@@ -53,8 +53,8 @@ def test_a_plain_owner_is_their_own_folder() -> None:
     assert prefix_of("ada@example.com", None, None, 1) == "ada@example.com/0/v0/1/"
 
 
-async def test_a_snapshot_is_kept_as_it_was_made(stand: Stand) -> None:
-    snapshots = stand.graphs.snapshots
+async def test_a_snapshot_is_kept_as_it_was_made(deployment: Deployment) -> None:
+    snapshots = deployment.graphs.snapshots
     snapshot = await snapshots.add(owner="me", name="n", description="d")
     assert await snapshots.get(snapshot.snapshot_id) == snapshot
     assert (snapshot.status, snapshot.prefix) == (

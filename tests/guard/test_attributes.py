@@ -20,7 +20,7 @@ from penstock.kit.errors import PenstockError
 from penstock.kit.outbound import FOR_OPERATOR
 from penstock.sources.postgres.config import Config
 from penstock.sources.postgres.session import Session
-from tests.graphs.stand import postgres, postgres_secrets
+from tests.graphs.deployment import postgres, postgres_secrets
 from tests.guard.shop import POSTGRES_TABLES
 
 if TYPE_CHECKING:

@@ -65,12 +65,12 @@ class Subject:
     """A store under test, and the words that the tests use."""
 
     store: JobStore
-    parts: Services
+    services: Services
     clock: Clock
 
     @property
     def plane(self) -> PgJobStore:
-        return self.parts.store
+        return self.services.store
 
     async def add(self, **values: Json) -> int:
         [added] = await self.store.enqueue([JobSpec(**({"kind": "work"} | values))])
@@ -99,7 +99,7 @@ class Subject:
                 await asyncio.sleep(0.01)
 
     async def workers(self) -> list[str]:
-        return [w.name for w in await self.parts.browser.workers()]
+        return [w.name for w in await self.services.browser.workers()]
 
     async def sessions(self) -> list[UUID]:
         return [

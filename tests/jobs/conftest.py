@@ -8,7 +8,7 @@ import asyncpg
 import pytest
 
 from penstock.jobs.http_store import HttpJobStore
-from tests.api.plane import SERVICE, Edge, plane
+from tests.api.control_plane import SERVICE, Edge, plane
 from tests.jobs.conformance import Clock, Subject
 from tests.servers import pgbouncer
 
@@ -33,7 +33,7 @@ async def edge() -> AsyncIterator[Edge]:
 
 
 @pytest.fixture
-async def parts(database: str) -> AsyncIterator[Services]:
+async def services(database: str) -> AsyncIterator[Services]:
     async with plane(database) as services:
         yield services
 
@@ -48,19 +48,19 @@ def pooler(pg: Cluster) -> Iterator[Callable[[str], str]]:
 async def subject(
     request: pytest.FixtureRequest,
     database: str,
-    parts: Services,
+    services: Services,
     clock: Clock,
     edge: Edge,
     pooler: Callable[[str], str],
 ) -> AsyncIterator[Subject]:
     async with AsyncExitStack() as stack:
         if request.param == "http":
-            url = stack.enter_context(edge.showing(parts))
+            url = stack.enter_context(edge.showing(services))
             store = await stack.enter_async_context(HttpJobStore(url, SERVICE))
-            yield Subject(store=store, parts=parts, clock=clock)
+            yield Subject(store=store, services=services, clock=clock)
         elif request.param == "pgbouncer":
             address = pooler(urlsplit(database).path.removeprefix("/"))
             pooled = await stack.enter_async_context(plane(database, pooler=address))
-            yield Subject(store=pooled.store, parts=pooled, clock=clock)
+            yield Subject(store=pooled.store, services=pooled, clock=clock)
         else:
-            yield Subject(store=parts.store, parts=parts, clock=clock)
+            yield Subject(store=services.store, services=services, clock=clock)

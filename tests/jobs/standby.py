@@ -17,7 +17,7 @@ from penstock.jobs.model import Ending, JobSpec, Succeeded, Verdict
 from penstock.kit.errors import DatabaseUnavailable
 from penstock.kit.migrate import find, migrate
 from penstock.kit.postgres import Cluster, ClusterSettings, locate
-from penstock.wiring.migrations import ROOMS_WITH_TABLES
+from penstock.wiring.migrations import MIGRATION_PACKAGES
 from tests.kit.conftest import until
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ async def primary_and_standby(folder: Path) -> AsyncIterator[tuple[Cluster, Clus
     async with AsyncExitStack() as stack:
         primary, standby = cluster(folder / "a"), cluster(folder / "b")
         await stack.enter_async_context(primary)
-        await migrate(primary.dsn(), find(ROOMS_WITH_TABLES))
+        await migrate(primary.dsn(), find(MIGRATION_PACKAGES))
         stack.push_async_callback(standby.stop)
         await follow(standby, primary)
         await execute(primary.dsn(), "ALTER SYSTEM SET synchronous_standby_names = '*'")

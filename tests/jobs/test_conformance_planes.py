@@ -14,7 +14,7 @@ from penstock.jobs import queue_watch
 from penstock.jobs.http_store import HttpJobStore
 from penstock.jobs.model import JobSpec, Status
 from penstock.kit.errors import DatabaseUnavailable, Draining, Unavailable
-from tests.api.plane import SERVICE, plane
+from tests.api.control_plane import SERVICE, plane
 from tests.jobs.conformance import DONE, REPEATED, STALE, Subject, beat, done, failed
 
 if TYPE_CHECKING:
@@ -35,13 +35,13 @@ async def planes(
     async with AsyncExitStack() as stack:
         stores = []
         for _ in range(2):
-            parts = await stack.enter_async_context(plane(database))
-            store: JobStore = parts.store
+            services = await stack.enter_async_context(plane(database))
+            store: JobStore = services.store
             if request.param == "http":
-                url = await stack.enter_async_context(listening(parts, bind("127.0.0.1", 0)))
+                url = await stack.enter_async_context(listening(services, bind("127.0.0.1", 0)))
                 store = await stack.enter_async_context(HttpJobStore(url, SERVICE))
-            stores.append(Subject(store=store, parts=parts, clock=clock))
-            await asyncio.wait_for(parts.store.notifier.listening.wait(), 10)
+            stores.append(Subject(store=store, services=services, clock=clock))
+            await asyncio.wait_for(services.store.notifier.listening.wait(), 10)
         yield stores[0], stores[1]
 
 

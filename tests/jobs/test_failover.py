@@ -18,7 +18,7 @@ from penstock.kit.db import Db
 from penstock.kit.errors import DatabaseUnavailable
 from penstock.kit.migrate import find, migrate
 from penstock.kit.postgres import Shutdown
-from penstock.wiring.migrations import ROOMS_WITH_TABLES
+from penstock.wiring.migrations import MIGRATION_PACKAGES
 from tests.jobs.standby import KINDS, PATIENCE, both, cluster, execute, primary_and_standby, traffic
 from tests.kit.conftest import until
 
@@ -60,7 +60,7 @@ async def test_a_standby_that_is_promoted_has_all_that_was_promised(folder: Path
 async def test_a_primary_that_is_made_read_only_is_left_and_found_again(folder: Path) -> None:
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(cluster(folder / "a"))
-        await migrate(server.dsn(), find(ROOMS_WITH_TABLES))
+        await migrate(server.dsn(), find(MIGRATION_PACKAGES))
         db = await stack.enter_async_context(Db(server.dsn(), size=4, settings=ENGINE_SETTINGS))
         store = await stack.enter_async_context(PgJobStore(db, KINDS))
         async with traffic(store) as running:

@@ -16,24 +16,24 @@ if TYPE_CHECKING:
 STEP = 5.0
 
 
-async def add(parts: Services, who: str, jobs: int, *, step: float = STEP) -> None:
+async def add(services: Services, who: str, jobs: int, *, step: float = STEP) -> None:
     specs = [JobSpec(kind="work", payload={"who": who}, created_by=who) for _ in range(jobs)]
-    async with parts.store._db.transaction() as tx:
-        _, added = await parts.store.open_group(GroupSpec(name=who), specs, tx=tx)
+    async with services.store._db.transaction() as tx:
+        _, added = await services.store.open_group(GroupSpec(name=who), specs, tx=tx)
         await FairShare(step=step).spread(tx, "default", who, [job.job_id for job in added])
 
 
-async def served(parts: Services, jobs: int) -> list[str]:
-    claimed = [(await parts.store.claim("w", ["default"], 1))[0] for _ in range(jobs)]
+async def served(services: Services, jobs: int) -> list[str]:
+    claimed = [(await services.store.claim("w", ["default"], 1))[0] for _ in range(jobs)]
     return [str(job.payload["who"]) for job in claimed]
 
 
 @pytest.mark.parametrize(("step", "expected"), [(0.0, 1000), (STEP, 1)])
 async def test_whoever_comes_after_a_thousand_jobs_of_one_user_waits_for_one_of_them(
-    parts: Services, clock: Clock, step: float, expected: int
+    services: Services, clock: Clock, step: float, expected: int
 ) -> None:
-    await add(parts, "ann", 1000, step=step)
-    await add(parts, "ben", 2, step=step)
+    await add(services, "ann", 1000, step=step)
+    await add(services, "ben", 2, step=step)
     [[before]] = await clock.fetch(
         "SELECT count(*) FROM penstock.live l JOIN penstock.job j USING (job_id) WHERE"
         " j.created_by = 'ann' AND l.order_key < (SELECT min(order_key) FROM penstock.live JOIN"
@@ -42,26 +42,26 @@ async def test_whoever_comes_after_a_thousand_jobs_of_one_user_waits_for_one_of_
     assert before == expected
 
 
-async def test_two_users_are_served_in_turn(parts: Services) -> None:
-    await add(parts, "ann", 20)
-    await add(parts, "ben", 20)
-    assert await served(parts, 8) == ["ann", "ben"] * 4
+async def test_two_users_are_served_in_turn(services: Services) -> None:
+    await add(services, "ann", 20)
+    await add(services, "ben", 20)
+    assert await served(services, 8) == ["ann", "ben"] * 4
 
 
 async def test_a_list_that_is_added_job_by_job_is_spread_like_one_that_comes_at_once(
-    parts: Services,
+    services: Services,
 ) -> None:
     for _ in range(20):
-        await add(parts, "ann", 1)
-    await add(parts, "ben", 3)
-    assert await served(parts, 6) == ["ann", "ben"] * 3
+        await add(services, "ann", 1)
+    await add(services, "ben", 3)
+    assert await served(services, 6) == ["ann", "ben"] * 3
 
 
-async def test_nobody_is_put_back_by_more_than_the_lead(parts: Services, clock: Clock) -> None:
-    await add(parts, "ann", int(MOST_LEAD / STEP) * 3)
-    await add(parts, "ann", 1)
+async def test_nobody_is_put_back_by_more_than_the_lead(services: Services, clock: Clock) -> None:
+    await add(services, "ann", int(MOST_LEAD / STEP) * 3)
+    await add(services, "ann", 1)
     await clock.advance(MOST_LEAD + 60)
-    await add(parts, "ben", 1)
+    await add(services, "ben", 1)
     rows = await clock.fetch(
         "SELECT j.created_by, max(l.order_key) AS last FROM penstock.live l JOIN penstock.job j"
         " USING (job_id) GROUP BY j.created_by"

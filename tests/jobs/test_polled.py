@@ -23,8 +23,8 @@ async def park_one(store: PgJobStore, *, wake_in: float = 0) -> int:
     return job.job_id
 
 
-async def test_each_finds_its_own_and_everybody_else_finds_all(parts: Services) -> None:
-    store = parts.store
+async def test_each_finds_its_own_and_everybody_else_finds_all(services: Services) -> None:
+    store = services.store
     await store.enqueue([JobSpec(kind="work") for _ in range(3)])
     parked = await park_one(store)
     assert [c.job_id for c in await store.claim("w", ["default"], 10, polled=True)] == [parked]
@@ -36,9 +36,9 @@ async def test_each_finds_its_own_and_everybody_else_finds_all(parts: Services) 
     assert [c.job_id for c in await store.claim("w", ["default"], 10)] == [parked]
 
 
-async def test_a_filtered_claim_hides_nothing_from_the_others(parts: Services) -> None:
+async def test_a_filtered_claim_hides_nothing_from_the_others(services: Services) -> None:
     """It skips older jobs, so it may not move the mark below which this process looks no more."""
-    store = parts.store
+    store = services.store
     await store.enqueue([JobSpec(kind="work") for _ in range(2)])
     [first] = await store.claim("w", ["default"], 1)
     await store.enqueue([JobSpec(kind="work")])
@@ -49,10 +49,10 @@ async def test_a_filtered_claim_hides_nothing_from_the_others(parts: Services) -
 
 
 async def test_one_who_waits_for_what_was_never_parked_keeps_no_other_from_being_woken(
-    parts: Services, monkeypatch: pytest.MonkeyPatch
+    services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(queue_watch, "LOOK_SECONDS", 25.0)
-    store = parts.store
+    store = services.store
     await store.notifier.listening.wait()
     await store.enqueue([JobSpec(kind="work")])
     [job] = await store.claim("w", ["default"], 1)

@@ -7,12 +7,12 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from penstock.kit.concurrency_limit import Turns
+from penstock.kit.concurrency_limit import ConcurrencyLimit
 from penstock.kit.errors import RateLimited
 
 
 async def test_a_user_takes_as_many_turns_as_allowed_and_not_one_more() -> None:
-    turns = Turns(total=10, per_user=2, patience=0.01)
+    turns = ConcurrencyLimit(total=10, per_user=2, patience=0.01)
     async with AsyncExitStack() as stack:
         for _ in range(2):
             await stack.enter_async_context(turns.taken("ann"))
@@ -25,7 +25,7 @@ async def test_a_user_takes_as_many_turns_as_allowed_and_not_one_more() -> None:
 
 
 async def test_a_turn_is_waited_for_until_somebody_ends_theirs() -> None:
-    turns = Turns(total=1, per_user=1)
+    turns = ConcurrencyLimit(total=1, per_user=1)
     entered = asyncio.Event()
 
     async def ben() -> None:
@@ -41,7 +41,7 @@ async def test_a_turn_is_waited_for_until_somebody_ends_theirs() -> None:
 
 
 async def test_whoever_waits_for_a_turn_of_their_own_takes_none_of_the_others() -> None:
-    turns = Turns(total=2, per_user=1)
+    turns = ConcurrencyLimit(total=2, per_user=1)
     async with turns.taken("ann"):
         waiting = asyncio.create_task(_take(turns, "ann"))
         await asyncio.sleep(0)
@@ -51,7 +51,7 @@ async def test_whoever_waits_for_a_turn_of_their_own_takes_none_of_the_others() 
 
 
 async def test_whoever_waits_too_long_is_told_to_come_back_and_leaves_no_turn_taken() -> None:
-    turns = Turns(total=1, per_user=1, patience=0.01)
+    turns = ConcurrencyLimit(total=1, per_user=1, patience=0.01)
     async with turns.taken("ann"):
         with pytest.raises(RateLimited) as caught:
             async with turns.taken("ben"):
@@ -63,7 +63,7 @@ async def test_whoever_waits_too_long_is_told_to_come_back_and_leaves_no_turn_ta
 
 
 async def test_a_question_that_fails_or_is_cancelled_gives_its_turn_back() -> None:
-    turns = Turns(total=1, per_user=1)
+    turns = ConcurrencyLimit(total=1, per_user=1)
     with pytest.raises(KeyError):
         async with turns.taken("ann"):
             raise KeyError
@@ -71,6 +71,6 @@ async def test_a_question_that_fails_or_is_cancelled_gives_its_turn_back() -> No
         pass
 
 
-async def _take(turns: Turns, username: str) -> None:
+async def _take(turns: ConcurrencyLimit, username: str) -> None:
     async with turns.taken(username):
         pass

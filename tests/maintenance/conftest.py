@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock.maintenance.tables.catalogs import CatalogConfig, open_catalog
-from tests.maintenance.tables import Stand
+from tests.maintenance.tables import SampleTable
 from tests.servers.spark import spark as serving_spark
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def stand(tmp_path: Path) -> Iterator[Stand]:
+def sample(tmp_path: Path) -> Iterator[SampleTable]:
     """A table's place in a catalog in SQLite; nothing is created yet."""
     config = CatalogConfig(
         name="lake",
@@ -25,7 +25,7 @@ def stand(tmp_path: Path) -> Iterator[Stand]:
         properties={"warehouse": (tmp_path / "warehouse").as_uri()},
     )
     catalog = open_catalog(config)
-    yield Stand(catalog)
+    yield SampleTable(catalog)
     catalog.close()
 
 

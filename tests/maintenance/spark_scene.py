@@ -13,7 +13,7 @@ from penstock.maintenance.engines.contract import Failed
 from penstock.maintenance.engines.registry import open_engine
 from penstock.maintenance.payloads import Order
 from penstock.maintenance.remote_handlers import RemoteState
-from tests.graphs.stand import connected, settings, standing, until
+from tests.graphs.deployment import connected, running_deployment, settings, until
 from tests.maintenance.test_lifecycle import Scene
 
 if TYPE_CHECKING:
@@ -35,12 +35,12 @@ class SparkScene(Scene):
 
     @property
     def store(self) -> Any:
-        return self.plane.parts.store
+        return self.plane.services.store
 
     async def ask(self, engine: str, *actions: Any, dry_run: bool = False) -> int:
-        name = self.kept.desk.name(None, "shop", "orders")
+        name = self.kept.service.name(None, "shop", "orders")
         order = Order(name=name, actions=parse(actions), engine=engine, dry_run=dry_run)
-        return await self.kept.desk.submit(order, actor="me")
+        return await self.kept.service.submit(order, actor="me")
 
     async def is_over(self, job_id: int) -> bool:
         return (await self.store.job(job_id)).status.over
@@ -53,7 +53,9 @@ class SparkScene(Scene):
         return self.spark.door.hold(*COMMIT)
 
     async def told(self, job_id: int) -> dict[str, dict[str, Any]]:
-        return {row["action"]: row["result"] for row in await self.kept.desk.store.actions(job_id)}
+        return {
+            row["action"]: row["result"] for row in await self.kept.service.store.actions(job_id)
+        }
 
     async def state(self, job_id: int) -> dict[str, Any]:
         """What the job's next look begins with."""
@@ -104,7 +106,7 @@ class SparkScene(Scene):
 async def spark_scene(database: str, home: Path, spark: Spark) -> AsyncIterator[SparkScene]:
     catalog = {"warehouse": (home / "warehouse").as_uri()}
     config = settings(home, catalogs={"lake": catalog}, maintenance_engines=spark.engines)
-    async with standing(database, config) as plane:
+    async with running_deployment(database, config) as plane:
         scene = SparkScene(plane)
         scene.spark, scene.dsn = spark, database
         spark.door.reset(scene.url)

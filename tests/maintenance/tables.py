@@ -59,7 +59,7 @@ def rows(start: int, count: int, *, day: str | None = None) -> pa.Table:
 
 
 @dataclass(frozen=True)
-class Stand:
+class SampleTable:
     """One table of a catalog."""
 
     catalog: Catalog
@@ -75,7 +75,7 @@ class Stand:
 
     def create(
         self, *, files: int = 6, rows: int = 10, partitioned: bool = False, **properties: str
-    ) -> Stand:
+    ) -> SampleTable:
         self.catalog.create_namespace_if_not_exists(self.name[0])
         spec = {"partition_spec": BY_DAY} if partitioned else {}
         self.catalog.create_table(self.name, SCHEMA, properties=properties, **spec)

@@ -20,7 +20,7 @@ from tests.maintenance.test_shapes import ALL, append, create, field
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tests.maintenance.tables import Stand
+    from tests.maintenance.tables import SampleTable
 
 LONGS = pa.list_(pa.int64())
 LISTS = pa.list_(LONGS)
@@ -111,13 +111,17 @@ def test_where_an_array_begins_in_its_buffers_does_not_matter(
     ],
 )
 def test_a_shape_that_is_lost_when_it_is_written_is_never_committed(
-    stand: Stand, monkeypatch: pytest.MonkeyPatch, kind: object, value: object, written: object
+    sample: SampleTable,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: object,
+    value: object,
+    written: object,
 ) -> None:
     """As if a writer took a missing list for an empty one: readers of what it wrote see nothing
     wrong."""
-    create(stand, field(1, "id", LongType()), field(2, "c", kind))
-    append(stand, [{"id": 1, "c": value}])
-    append(stand, [{"id": 2, "c": value}])
+    create(sample, field(1, "id", LongType()), field(2, "c", kind))
+    append(sample, [{"id": 1, "c": value}])
+    append(sample, [{"id": 2, "c": value}])
     assert proven()
     write = group_writer._Part.write
 
@@ -126,6 +130,6 @@ def test_a_shape_that_is_lost_when_it_is_written_is_never_committed(
         write(self, pa.table(arrays, schema=rows.schema))
 
     monkeypatch.setattr(group_writer._Part, "write", changed)
-    outcome = stand.run(ALL)
-    assert (outcome.status, stand.operations()) == (Ended.FAILED, ["append", "append"])
+    outcome = sample.run(ALL)
+    assert (outcome.status, sample.operations()) == (Ended.FAILED, ["append", "append"])
     assert "differ from their inputs" in outcome.message

@@ -33,7 +33,7 @@ from penstock.maintenance.tables import protection
 from penstock.maintenance.tables.catalogs import TYPES, CatalogConfig, Catalogs, open_catalog
 from penstock.maintenance.tables.content import ManifestReader
 from penstock.maintenance.tables.table_access import CatalogTableAccess
-from tests.maintenance.tables import COMPACT, LATER, SCHEMA, Stand
+from tests.maintenance.tables import COMPACT, LATER, SCHEMA, SampleTable
 
 if TYPE_CHECKING:
     from penstock.maintenance.actions.compaction_plan import CompactionPlan, Group
@@ -69,9 +69,14 @@ def entry(
 
 
 def planned(
-    stand: Stand, sizes: list[int], *, now_ms: int = NOW, day: str | None = None, **options: object
+    sample: SampleTable,
+    sizes: list[int],
+    *,
+    now_ms: int = NOW,
+    day: str | None = None,
+    **options: object,
 ):
-    table = stand.table
+    table = sample.table
     snapshot = table.current_snapshot()
     assert snapshot is not None
     data = tuple(entry(size, n, day=day) for n, size in enumerate(sizes))
@@ -91,30 +96,32 @@ def files(plan: CompactionPlan) -> int:
 
 
 @pytest.fixture
-def table(stand: Stand) -> Stand:
-    return stand.create(files=1)
+def table(sample: SampleTable) -> SampleTable:
+    return sample.create(files=1)
 
 
-def test_five_files_are_worth_it_and_four_are_not(table: Stand) -> None:
+def test_five_files_are_worth_it_and_four_are_not(table: SampleTable) -> None:
     assert files(planned(table, [20 * MB] * 5)) == 5
     few = planned(table, [20 * MB] * 4)
     assert (files(few), few.skipped["too_few_files"]) == (0, 4)
 
 
-def test_files_from_three_quarters_to_nearly_twice_the_target_are_left_alone(table: Stand) -> None:
+def test_files_from_three_quarters_to_nearly_twice_the_target_are_left_alone(
+    table: SampleTable,
+) -> None:
     low, high = int(0.75 * TARGET), int(1.8 * TARGET)
     assert files(planned(table, [low] * 5)) == files(planned(table, [high] * 5)) == 0
     assert files(planned(table, [low - 1] * 5)) == files(planned(table, [high + 1] * 5)) == 5
 
 
-def test_the_tables_target_wins_over_ours_and_the_requests_over_both(stand: Stand) -> None:
-    table = stand.create(files=1, **{"write.target-file-size-bytes": str(64 * MB)})
+def test_the_tables_target_wins_over_ours_and_the_requests_over_both(sample: SampleTable) -> None:
+    table = sample.create(files=1, **{"write.target-file-size-bytes": str(64 * MB)})
     assert files(planned(table, [60 * MB] * 5)) == 0
     assert files(planned(table, [60 * MB] * 5, target_file_bytes=128 * MB)) == 5
     assert planned(table, [60 * MB] * 5).target == 64 * MB
 
 
-def test_groups_hold_two_gigabytes(table: Stand) -> None:
+def test_groups_hold_two_gigabytes(table: SampleTable) -> None:
     sizes = [256 * MB] * 9
     assert [group.bytes // MB for group in planned(table, sizes).groups] == [2048]
     assert [g.bytes // MB for g in planned(table, [*sizes, *[256 * MB] * 4]).groups] == [2048, 1280]
@@ -126,7 +133,7 @@ def test_groups_hold_two_gigabytes(table: Stand) -> None:
 )
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 def test_what_a_plan_makes_is_not_taken_by_the_next_one(
-    table: Stand, sizes: list[int], group: int
+    table: SampleTable, sizes: list[int], group: int
 ) -> None:
     """Two files of 300 MB became two files of 300 MB, in each job again."""
     options = {"force": True, "max_group_bytes": group}
@@ -146,7 +153,9 @@ def outputs(group: Group) -> list[int]:
     return [group.bytes // count] * count
 
 
-def test_a_table_under_two_files_or_32_megabytes_is_skipped_unless_forced(table: Stand) -> None:
+def test_a_table_under_two_files_or_32_megabytes_is_skipped_unless_forced(
+    table: SampleTable,
+) -> None:
     assert planned(table, [2 * 1024 * MB]).skipped == {"small_table": 1}
     small = [32 * MB // 8] * 7 + [32 * MB // 8 - 1]
     assert planned(table, small).skipped == {"small_table": 8}
@@ -156,9 +165,9 @@ def test_a_table_under_two_files_or_32_megabytes_is_skipped_unless_forced(table:
 
 
 def test_a_partition_that_was_written_in_the_last_five_minutes_is_skipped_unless_forced(
-    stand: Stand,
+    sample: SampleTable,
 ) -> None:
-    table = stand.create(files=1, partitioned=True)
+    table = sample.create(files=1, partitioned=True)
     snapshot = table.table.current_snapshot()
     assert snapshot is not None
     at, sizes = snapshot.timestamp_ms, [20 * MB] * 5
@@ -174,9 +183,9 @@ def test_the_other_defaults_are_those_that_are_promised() -> None:
 
 
 def test_equality_deletes_and_other_formats_are_refused_before_anything_is_written(
-    stand: Stand,
+    sample: SampleTable,
 ) -> None:
-    table = stand.create(files=2).table
+    table = sample.create(files=2).table
     content = ManifestReader(table.io).content(table.current_snapshot())
     unknown = replace(content, deletes=(entry(1, content=DataFileContent.EQUALITY_DELETES),))
     other = entry(1, form=FileFormat.ORC)
@@ -188,15 +197,15 @@ def test_equality_deletes_and_other_formats_are_refused_before_anything_is_writt
 
 @pytest.mark.parametrize("key", protection.LOCKS)
 def test_a_table_that_another_writer_holds_is_refused_by_every_action(
-    stand: Stand, key: str
+    sample: SampleTable, key: str
 ) -> None:
-    stand.create(files=1, **{f"loader.{key}": "nightly"})
-    assert {stand.run(name).status for name in ("expire_snapshots", "rewrite_manifests")} == {
+    sample.create(files=1, **{f"loader.{key}": "nightly"})
+    assert {sample.run(name).status for name in ("expire_snapshots", "rewrite_manifests")} == {
         Ended.REFUSED
     }
-    with stand.table.transaction() as change:
+    with sample.table.transaction() as change:
         change.set_properties({f"loader.{key}": ""})
-    assert stand.run("expire_snapshots").status is Ended.NOTHING_TO_DO
+    assert sample.run("expire_snapshots").status is Ended.NOTHING_TO_DO
 
 
 def test_a_killed_attempts_metadata_in_any_metastore_is_found_by_its_name(tmp_path: Path) -> None:
@@ -204,24 +213,24 @@ def test_a_killed_attempts_metadata_in_any_metastore_is_found_by_its_name(tmp_pa
     config = CatalogConfig(
         name="lake", type="sql", uri=f"sqlite:///{tmp_path}/c.db", properties=properties
     )
-    stand = Stand(open_catalog(config)).create()
-    run = stand.attempt()
+    sample = SampleTable(open_catalog(config)).create()
+    run = sample.attempt()
     catalog = open_catalog(config, mark=run.mark)
     [compact] = parse([COMPACT])
     assert (
-        embedded.execute(CatalogTableAccess(catalog, stand.name), run, compact).status
+        embedded.execute(CatalogTableAccess(catalog, sample.name), run, compact).status
         is Ended.COMPLETED
     )
-    assert run.mark in stand.table.metadata_location
-    left = Path(stand.table.metadata_location.removeprefix("file://"))
+    assert run.mark in sample.table.metadata_location
+    left = Path(sample.table.metadata_location.removeprefix("file://"))
     orphan = left.with_name(f"00099-killed.{run.mark}.metadata.json")
     orphan.write_bytes(left.read_bytes())
-    assert remove_leftovers(stand.table_access, stand.attempt()) == 0, "a day has not passed"
-    assert remove_leftovers(stand.table_access, stand.attempt(now=lambda: LATER)) == 1
+    assert remove_leftovers(sample.table_access, sample.attempt()) == 0, "a day has not passed"
+    assert remove_leftovers(sample.table_access, sample.attempt(now=lambda: LATER)) == 1
     assert left.exists()
     assert not orphan.exists()
-    assert stand.ids() == list(range(60))
-    for opened in (catalog, stand.catalog):
+    assert sample.ids() == list(range(60))
+    for opened in (catalog, sample.catalog):
         opened.close()
 
 
@@ -237,45 +246,47 @@ def test_other_catalogs_are_configured_alike_and_say_what_they_need(
     assert kind in str(refusal.value.hint)
 
 
-def test_a_commit_that_nobody_answers_for_deletes_no_snapshots_files(stand: Stand) -> None:
-    stand.create()
-    there = set(Path(stand.table.location().removeprefix("file://")).rglob("*.parquet"))
+def test_a_commit_that_nobody_answers_for_deletes_no_snapshots_files(sample: SampleTable) -> None:
+    sample.create()
+    there = set(Path(sample.table.location().removeprefix("file://")).rglob("*.parquet"))
 
     class Silent(CatalogTableAccess):
         def commit(self, *_: object) -> None:
             raise CommitUnknown("no answer")
 
     [action] = parse([{"name": "expire_snapshots", "older_than_seconds": 0, "retain_last": 1}])
-    done = embedded.execute(Silent(stand.catalog, stand.name), stand.attempt(), action)
+    done = embedded.execute(Silent(sample.catalog, sample.name), sample.attempt(), action)
     assert done.status is Ended.UNKNOWN
-    assert set(Path(stand.table.location().removeprefix("file://")).rglob("*.parquet")) == there
+    assert set(Path(sample.table.location().removeprefix("file://")).rglob("*.parquet")) == there
 
 
 def test_files_of_a_partition_that_is_called_like_an_attempt_are_not_leftovers(
-    stand: Stand,
+    sample: SampleTable,
 ) -> None:
     """A writer has written them, and not committed them yet."""
     by_day = PartitionField(
         source_id=2, field_id=1000, transform=IdentityTransform(), name="penstock-1-day"
     )
-    stand.catalog.create_namespace("shop")
-    stand.catalog.create_table(stand.name, SCHEMA, partition_spec=PartitionSpec(by_day))
-    stand.append(0, 3)
-    folder = Path(stand.table.location().removeprefix("file://"), "data", "penstock-1-day=d9")
+    sample.catalog.create_namespace("shop")
+    sample.catalog.create_table(sample.name, SCHEMA, partition_spec=PartitionSpec(by_day))
+    sample.append(0, 3)
+    folder = Path(sample.table.location().removeprefix("file://"), "data", "penstock-1-day=d9")
     folder.mkdir()
     (folder / "new.parquet").write_bytes(b"x")
-    assert remove_leftovers(stand.table_access, stand.attempt(now=lambda: LATER)) == 0
+    assert remove_leftovers(sample.table_access, sample.attempt(now=lambda: LATER)) == 0
     assert (folder / "new.parquet").exists()
 
 
 @pytest.mark.parametrize("digits", [100, 101, 5_000])
-def test_a_property_of_very_many_digits_is_no_internal_error(stand: Stand, digits: int) -> None:
+def test_a_property_of_very_many_digits_is_no_internal_error(
+    sample: SampleTable, digits: int
+) -> None:
     names = ("write.target-file-size-bytes", "history.expire.min-snapshots-to-keep")
-    stand.create()
-    with stand.table.transaction() as transaction:
+    sample.create()
+    with sample.table.transaction() as transaction:
         transaction.set_properties(dict.fromkeys(names, "9" * digits))
-    before = stand.ids()
-    assert stand.run(COMPACT).status is Ended.COMPLETED
+    before = sample.ids()
+    assert sample.run(COMPACT).status is Ended.COMPLETED
     expected = Ended.NOTHING_TO_DO if digits == 100 else Ended.REFUSED
-    assert stand.run("expire_snapshots", now=lambda: LATER).status is expected
-    assert stand.ids() == before
+    assert sample.run("expire_snapshots", now=lambda: LATER).status is expected
+    assert sample.ids() == before

@@ -13,7 +13,7 @@ import pytest
 from penstock.maintenance.actions.model import Ended
 from penstock.maintenance.tables.committable import LEEWAY_MS
 from penstock.maintenance.tables.rest_catalog import BadRequest, RestCatalogAdapter
-from tests.maintenance.tables import COMPACT, LATER, Stand, once
+from tests.maintenance.tables import COMPACT, LATER, SampleTable, once
 
 KEEP_ONE = {"name": "expire_snapshots", "older_than_seconds": 0, "retain_last": 1}
 DELETES = {"name": "rewrite_position_delete_files", "min_input_files": 1}
@@ -27,9 +27,9 @@ MINUTES_AHEAD = 10 * 60_000
 FAR_AHEAD = 10**15
 
 
-def date_ahead(stand: Stand, field: str, *, by: int = MINUTES_AHEAD) -> None:
+def date_ahead(sample: SampleTable, field: str, *, by: int = MINUTES_AHEAD) -> None:
     """As a writer leaves it whose clock is ahead."""
-    path = Path(stand.table.metadata_location.removeprefix("file://"))
+    path = Path(sample.table.metadata_location.removeprefix("file://"))
     metadata = json.loads(path.read_text())
     ahead = int(time.time() * 1000) + by
     if field == "last-updated-ms":
@@ -42,34 +42,34 @@ def date_ahead(stand: Stand, field: str, *, by: int = MINUTES_AHEAD) -> None:
 @pytest.mark.parametrize("field", ["last-updated-ms", "snapshot-log", "metadata-log"])
 @pytest.mark.parametrize("action", COMMITTING.values(), ids=COMMITTING)
 def test_nothing_is_committed_before_the_date_of_the_last_change(
-    stand: Stand, action: str | dict[str, object], field: str
+    sample: SampleTable, action: str | dict[str, object], field: str
 ) -> None:
-    stand.create(files=5)
-    stand.delete([1, 11])
-    date_ahead(stand, field)
-    before = stand.table.metadata_location
-    done = stand.run(action, now=lambda: LATER)
-    assert (done.status, stand.table.metadata_location) == (Ended.REFUSED, before)
+    sample.create(files=5)
+    sample.delete([1, 11])
+    date_ahead(sample, field)
+    before = sample.table.metadata_location
+    done = sample.run(action, now=lambda: LATER)
+    assert (done.status, sample.table.metadata_location) == (Ended.REFUSED, before)
     assert "Commits are possible from " in done.message
 
 
-def test_a_date_beyond_all_calendars_is_refused_too(stand: Stand) -> None:
-    stand.create(files=2)
-    date_ahead(stand, "last-updated-ms", by=FAR_AHEAD)
-    done = stand.run(KEEP_ONE, now=lambda: LATER)
+def test_a_date_beyond_all_calendars_is_refused_too(sample: SampleTable) -> None:
+    sample.create(files=2)
+    date_ahead(sample, "last-updated-ms", by=FAR_AHEAD)
+    done = sample.run(KEEP_ONE, now=lambda: LATER)
     assert (done.status, "ms after 1970" in done.message) == (Ended.REFUSED, True)
 
 
-def test_a_clock_that_is_seconds_ahead_does_not_matter(stand: Stand) -> None:
-    stand.create(files=5)
-    date_ahead(stand, "last-updated-ms", by=LEEWAY_MS // 2)
-    assert stand.run(KEEP_ONE, now=lambda: LATER).status is Ended.COMPLETED
+def test_a_clock_that_is_seconds_ahead_does_not_matter(sample: SampleTable) -> None:
+    sample.create(files=5)
+    date_ahead(sample, "last-updated-ms", by=LEEWAY_MS // 2)
+    assert sample.run(KEEP_ONE, now=lambda: LATER).status is Ended.COMPLETED
 
 
-def test_orphans_are_removed_whatever_the_dates_say(stand: Stand) -> None:
-    stand.create(files=2)
-    date_ahead(stand, "last-updated-ms")
-    assert stand.run("remove_orphan_files").status is Ended.NOTHING_TO_DO
+def test_orphans_are_removed_whatever_the_dates_say(sample: SampleTable) -> None:
+    sample.create(files=2)
+    date_ahead(sample, "last-updated-ms")
+    assert sample.run("remove_orphan_files").status is Ended.NOTHING_TO_DO
 
 
 @pytest.mark.parametrize(
@@ -82,18 +82,18 @@ def test_orphans_are_removed_whatever_the_dates_say(stand: Stand) -> None:
 )
 @pytest.mark.parametrize("action", COMMITTING.values(), ids=COMMITTING)
 def test_a_property_that_would_end_the_commit_half_way_is_refused_by_name(
-    stand: Stand, action: str | dict[str, object], name: str, value: str
+    sample: SampleTable, action: str | dict[str, object], name: str, value: str
 ) -> None:
-    stand.create(files=5)
-    set_in_file(stand, name, value)
-    before = stand.table.metadata_location
-    done = stand.run(action, now=lambda: LATER)
-    assert (done.status, stand.table.metadata_location) == (Ended.REFUSED, before)
+    sample.create(files=5)
+    set_in_file(sample, name, value)
+    before = sample.table.metadata_location
+    done = sample.run(action, now=lambda: LATER)
+    assert (done.status, sample.table.metadata_location) == (Ended.REFUSED, before)
     assert (name in done.message, value in done.message) == (True, True)
 
 
-def set_in_file(stand: Stand, name: str, value: str) -> None:
-    path = Path(stand.table.metadata_location.removeprefix("file://"))
+def set_in_file(sample: SampleTable, name: str, value: str) -> None:
+    path = Path(sample.table.metadata_location.removeprefix("file://"))
     metadata = json.loads(path.read_text())
     metadata["properties"][name] = value
     if name.endswith("partitioned-paths"):
@@ -101,20 +101,24 @@ def set_in_file(stand: Stand, name: str, value: str) -> None:
     path.write_text(json.dumps(metadata))
 
 
-def test_our_rest_catalog_takes_no_commit_before_the_date_of_the_last_change(stand: Stand) -> None:
-    stand.create(files=2)
-    date_ahead(stand, "snapshot-log")
-    before = stand.table.metadata_location
+def test_our_rest_catalog_takes_no_commit_before_the_date_of_the_last_change(
+    sample: SampleTable,
+) -> None:
+    sample.create(files=2)
+    date_ahead(sample, "snapshot-log")
+    before = sample.table.metadata_location
     updates = [{"action": "set-properties", "updates": {"a": "b"}}]
     with pytest.raises(BadRequest, match="timestamp in the future"):
-        RestCatalogAdapter(stand.catalog).commit("shop", "orders", {"updates": updates})
-    assert stand.table.metadata_location == before
+        RestCatalogAdapter(sample.catalog).commit("shop", "orders", {"updates": updates})
+    assert sample.table.metadata_location == before
 
 
-def test_what_comes_between_the_check_and_the_commit_is_seen_by_the_commit(stand: Stand) -> None:
-    stand.create(files=5)
-    before = len(stand.table.metadata.snapshots)
-    change = once("deletion_recorded", lambda: date_ahead(stand, "last-updated-ms"))
-    done = stand.run(KEEP_ONE, now=lambda: LATER, step=change)
+def test_what_comes_between_the_check_and_the_commit_is_seen_by_the_commit(
+    sample: SampleTable,
+) -> None:
+    sample.create(files=5)
+    before = len(sample.table.metadata.snapshots)
+    change = once("deletion_recorded", lambda: date_ahead(sample, "last-updated-ms"))
+    done = sample.run(KEEP_ONE, now=lambda: LATER, step=change)
     assert (done.status, "timestamp in the future" in done.message) == (Ended.REFUSED, True)
-    assert len(stand.table.metadata.snapshots) == before
+    assert len(sample.table.metadata.snapshots) == before

@@ -13,7 +13,7 @@ from pyiceberg.manifest import read_manifest_list
 from penstock.maintenance.actions.model import Ended
 from penstock.maintenance.errors import TableUnreadable
 from penstock.maintenance.tables.references import references
-from tests.maintenance.tables import COMPACT, LATER, Stand, rows
+from tests.maintenance.tables import COMPACT, LATER, SampleTable, rows
 
 if TYPE_CHECKING:
     from pyiceberg.table.snapshots import Snapshot
@@ -35,34 +35,34 @@ def cut_behind_a_block(path: Path, *, more: int = 0) -> None:
     path.write_bytes(content[: end + more])
 
 
-def several_blocks(stand: Stand) -> Stand:
+def several_blocks(sample: SampleTable) -> SampleTable:
     """A head whose manifest has three entries, and whose list has two manifests."""
-    stand.create(files=0, partitioned=True)
-    stand.table.append(rows(0, 30))
-    stand.append(100, 9)
-    return stand
+    sample.create(files=0, partitioned=True)
+    sample.table.append(rows(0, 30))
+    sample.append(100, 9)
+    return sample
 
 
-def tagged(stand: Stand) -> Snapshot:
+def tagged(sample: SampleTable) -> Snapshot:
     """An old snapshot of several blocks that a tag keeps, and nothing of it is in the head."""
-    several_blocks(stand)
-    snapshot = stand.table.current_snapshot()
+    several_blocks(sample)
+    snapshot = sample.table.current_snapshot()
     assert snapshot is not None
-    stand.table.manage_snapshots().create_tag(snapshot.snapshot_id, "old").commit()
-    stand.run(REWRITE_ALL)
-    stand.append(200, 300)
+    sample.table.manage_snapshots().create_tag(snapshot.snapshot_id, "old").commit()
+    sample.run(REWRITE_ALL)
+    sample.append(200, 300)
     return snapshot
 
 
-def files_of(stand: Stand, snapshot: Snapshot) -> list[Path]:
-    tasks = stand.table.scan(snapshot_id=snapshot.snapshot_id).plan_files()
+def files_of(sample: SampleTable, snapshot: Snapshot) -> list[Path]:
+    tasks = sample.table.scan(snapshot_id=snapshot.snapshot_id).plan_files()
     return [local(task.file.file_path) for task in tasks]
 
 
-def file_to_cut(stand: Stand, snapshot: Snapshot, kind: str) -> Path:
+def file_to_cut(sample: SampleTable, snapshot: Snapshot, kind: str) -> Path:
     if kind == "list":
         return local(snapshot.manifest_list)
-    manifests = read_manifest_list(stand.table.io.new_input(snapshot.manifest_list))
+    manifests = read_manifest_list(sample.table.io.new_input(snapshot.manifest_list))
     [path] = [m.manifest_path for m in manifests if m.added_snapshot_id != snapshot.snapshot_id]
     return local(path)
 
@@ -71,16 +71,16 @@ def file_to_cut(stand: Stand, snapshot: Snapshot, kind: str) -> Path:
 @pytest.mark.parametrize("kind", ["manifest", "list"])
 @pytest.mark.parametrize("action", [KEEP_ONE, "remove_orphan_files"], ids=["expiry", "orphans"])
 def test_of_a_tag_it_ends_the_action_with_the_name_of_the_file(
-    stand: Stand, action: str | dict[str, object], kind: str, more: int
+    sample: SampleTable, action: str | dict[str, object], kind: str, more: int
 ) -> None:
-    snapshot = tagged(stand)
-    live = files_of(stand, snapshot)
-    path, metadata = file_to_cut(stand, snapshot, kind), stand.table.metadata_location
+    snapshot = tagged(sample)
+    live = files_of(sample, snapshot)
+    path, metadata = file_to_cut(sample, snapshot, kind), sample.table.metadata_location
     cut_behind_a_block(path, more=more)
-    done = stand.run(action, now=lambda: LATER)
+    done = sample.run(action, now=lambda: LATER)
     assert (done.status, path.name in done.message) == (Ended.FAILED, True)
     assert all(file.exists() for file in live)
-    assert stand.table.metadata_location == metadata
+    assert sample.table.metadata_location == metadata
 
 
 @pytest.mark.parametrize("kind", ["manifest", "list"])
@@ -90,36 +90,36 @@ def test_of_a_tag_it_ends_the_action_with_the_name_of_the_file(
     ids=["expiry", "orphans", "manifests", "data"],
 )
 def test_of_the_head_it_ends_the_action_with_the_name_of_the_file(
-    stand: Stand, action: str | dict[str, object], kind: str
+    sample: SampleTable, action: str | dict[str, object], kind: str
 ) -> None:
-    several_blocks(stand)
-    snapshot = stand.table.current_snapshot()
+    several_blocks(sample)
+    snapshot = sample.table.current_snapshot()
     assert snapshot is not None
-    live = files_of(stand, snapshot)
-    path, metadata = file_to_cut(stand, snapshot, kind), stand.table.metadata_location
+    live = files_of(sample, snapshot)
+    path, metadata = file_to_cut(sample, snapshot, kind), sample.table.metadata_location
     cut_behind_a_block(path)
-    done = stand.run(action, now=lambda: LATER)
+    done = sample.run(action, now=lambda: LATER)
     assert (done.status, path.name in done.message) == (Ended.FAILED, True)
     assert all(file.exists() for file in live)
-    assert stand.table.metadata_location == metadata
+    assert sample.table.metadata_location == metadata
 
 
-def test_a_manifest_of_another_length_or_with_other_counts_is_named(stand: Stand) -> None:
-    several_blocks(stand)
-    snapshot = stand.table.current_snapshot()
+def test_a_manifest_of_another_length_or_with_other_counts_is_named(sample: SampleTable) -> None:
+    several_blocks(sample)
+    snapshot = sample.table.current_snapshot()
     assert snapshot is not None
-    path = file_to_cut(stand, snapshot, "manifest")
+    path = file_to_cut(sample, snapshot, "manifest")
     whole = path.read_bytes()
     cut_behind_a_block(path)
     with pytest.raises(TableUnreadable, match=rf"{path.name} has \d+ bytes; its manifest list"):
-        references(stand.table)
+        references(sample.table)
     path.write_bytes(whole)
-    assert references(stand.table).required
+    assert references(sample.table).required
 
 
-def test_a_summary_without_totals_or_with_smaller_ones_is_no_damage(stand: Stand) -> None:
-    several_blocks(stand)
-    table = stand.table
+def test_a_summary_without_totals_or_with_smaller_ones_is_no_damage(sample: SampleTable) -> None:
+    several_blocks(sample)
+    table = sample.table
     snapshot = table.current_snapshot()
     assert snapshot is not None
     assert snapshot.summary is not None

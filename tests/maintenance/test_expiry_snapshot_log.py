@@ -15,7 +15,7 @@ from penstock.maintenance.engines import embedded
 from penstock.maintenance.tables.rest_catalog import RestCatalogAdapter
 from penstock.maintenance.tables.snapshot_log import RemoveSnapshots
 from penstock.maintenance.tables.table_access import FencedTableAccess
-from tests.maintenance.tables import LATER, Stand
+from tests.maintenance.tables import LATER, SampleTable
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 KEEP_ONE = {"name": "expire_snapshots", "older_than_seconds": 0, "retain_last": 1}
 
 
-def fenced_table_access(stand: Stand) -> FencedTableAccess:
+def fenced_table_access(sample: SampleTable) -> FencedTableAccess:
     """As a worker has a table of our own catalog."""
-    pointer = [stand.table.metadata_location]
+    pointer = [sample.table.metadata_location]
 
     def swap(expected: str, new: str) -> bool:
         if pointer[0] != expected:
@@ -36,20 +36,20 @@ def fenced_table_access(stand: Stand) -> FencedTableAccess:
         return True
 
     return FencedTableAccess(
-        stand.name,
+        sample.name,
         properties={},
         current=lambda: pointer[0],
         swap=swap,
         others=list,
-        context=stand.attempt(),
+        context=sample.attempt(),
     )
 
 
-def with_a_tag(stand: Stand, at: int) -> list[int]:
+def with_a_tag(sample: SampleTable, at: int) -> list[int]:
     """Four snapshots, one of which a tag keeps."""
-    stand.create(files=4)
-    ids = [snapshot.snapshot_id for snapshot in stand.table.metadata.snapshots]
-    stand.table.manage_snapshots().create_tag(ids[at], "old").commit()
+    sample.create(files=4)
+    ids = [snapshot.snapshot_id for snapshot in sample.table.metadata.snapshots]
+    sample.table.manage_snapshots().create_tag(ids[at], "old").commit()
     return ids
 
 
@@ -59,35 +59,35 @@ def logged(table: Table) -> list[int]:
 
 @pytest.mark.parametrize("access", ["catalog", "pointer"])
 @pytest.mark.parametrize("tag", [0, 1])
-def test_nothing_is_logged_before_a_gap(stand: Stand, access: str, tag: int) -> None:
-    ids = with_a_tag(stand, tag)
+def test_nothing_is_logged_before_a_gap(sample: SampleTable, access: str, tag: int) -> None:
+    ids = with_a_tag(sample, tag)
     table_access: TableAccess = (
-        stand.table_access if access == "catalog" else fenced_table_access(stand)
+        sample.table_access if access == "catalog" else fenced_table_access(sample)
     )
-    times = [snapshot.timestamp_ms for snapshot in stand.table.metadata.snapshots]
+    times = [snapshot.timestamp_ms for snapshot in sample.table.metadata.snapshots]
     [action] = parse([KEEP_ONE])
-    done = embedded.execute(table_access, stand.attempt(now=lambda: LATER), action)
+    done = embedded.execute(table_access, sample.attempt(now=lambda: LATER), action)
     assert (done.status, done.expired_snapshots) == (Ended.COMPLETED, 2)
     table = table_access.load()
     assert logged(table) == [ids[3]]
     assert table.snapshot_as_of_timestamp(times[3] - 1) is None
-    assert len(stand.ids(ids[tag])) == 10 * (tag + 1)
+    assert len(sample.ids(ids[tag])) == 10 * (tag + 1)
 
 
-def test_a_tag_right_before_the_head_is_still_found_by_its_time(stand: Stand) -> None:
-    ids = with_a_tag(stand, 2)
-    stand.run(KEEP_ONE, now=lambda: LATER)
-    assert logged(stand.table) == ids[2:]
+def test_a_tag_right_before_the_head_is_still_found_by_its_time(sample: SampleTable) -> None:
+    ids = with_a_tag(sample, 2)
+    sample.run(KEEP_ONE, now=lambda: LATER)
+    assert logged(sample.table) == ids[2:]
 
 
 def test_what_other_engines_remove_through_our_rest_catalog_leaves_no_gap_either(
-    stand: Stand,
+    sample: SampleTable,
 ) -> None:
-    ids = with_a_tag(stand, 0)
+    ids = with_a_tag(sample, 0)
     removals = [{"action": "remove-snapshots", "snapshot-ids": [one]} for one in ids[1:3]]
     body = {"requirements": [], "updates": removals}
-    RestCatalogAdapter(stand.catalog).commit("shop", "orders", body)
-    assert logged(stand.table) == [ids[3]]
+    RestCatalogAdapter(sample.catalog).commit("shop", "orders", body)
+    assert logged(sample.table) == [ids[3]]
 
 
 def test_a_rest_catalog_is_sent_the_plain_update() -> None:

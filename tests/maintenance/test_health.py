@@ -14,7 +14,7 @@ from penstock.maintenance.tables.expectation import Compaction, Judged, Rewrite
 from penstock.maintenance.tables.facts import Facts, look
 from penstock.maintenance.tables.health import Health, judge
 from penstock.maintenance.tables.tier import Tier
-from tests.maintenance.tables import COMPACT, Stand
+from tests.maintenance.tables import COMPACT, SampleTable
 
 NOW = datetime.now(UTC)
 MB = 1024 * 1024
@@ -82,9 +82,9 @@ def judge_all(**changed: object):
     return judge(replace(GOOD, **changed), now_ms=int(NOW.timestamp() * 1000))
 
 
-def test_each_tier_says_what_it_looked_at_and_the_rest_is_not_known(stand: Stand) -> None:
-    stand.create()
-    table = stand.table
+def test_each_tier_says_what_it_looked_at_and_the_rest_is_not_known(sample: SampleTable) -> None:
+    sample.create()
+    table = sample.table
     metadata, manifests, storage = (look(table, tier, now=NOW) for tier in Tier)
     assert (metadata.data_files, metadata.snapshots, metadata.manifests, metadata.orphan_files) == (
         6,
@@ -100,16 +100,16 @@ def test_each_tier_says_what_it_looked_at_and_the_rest_is_not_known(stand: Stand
     assert look(table, Tier.STORAGE, now=NOW).orphan_bytes == 10
 
 
-def test_a_table_is_no_worse_after_it_was_maintained(stand: Stand) -> None:
+def test_a_table_is_no_worse_after_it_was_maintained(sample: SampleTable) -> None:
     def health() -> Health:
-        facts = look(stand.table, Tier.MANIFESTS, now=NOW, judged=Judged.by(parse([COMPACT])))
+        facts = look(sample.table, Tier.MANIFESTS, now=NOW, judged=Judged.by(parse([COMPACT])))
         return judge(facts, now_ms=int(NOW.timestamp() * 1000))
 
-    stand.create()
-    stand.delete([3])
+    sample.create()
+    sample.delete([3])
     before = health()
-    stand.run(COMPACT)
-    stand.run("rewrite_position_delete_files")
+    sample.run(COMPACT)
+    sample.run("rewrite_position_delete_files")
     after = health()
     assert after.score > before.score
     assert (before.gain.files, after.gain.files) == (5 + 1, 0)
@@ -131,39 +131,41 @@ COMPACT_ALL = {"name": "rewrite_data_files", "force": True, "rewrite_all": True}
     ],
 )
 def test_what_is_expected_is_what_the_plan_takes_now_and_later(
-    stand: Stand, partitioned: bool, deletes: int, action: object
+    sample: SampleTable, partitioned: bool, deletes: int, action: object
 ) -> None:
-    stand.create(partitioned=partitioned)
+    sample.create(partitioned=partitioned)
     if deletes:
-        stand.delete([3, 4])
+        sample.delete([3, 4])
     for now in (NOW, NOW + timedelta(hours=1)):
-        facts = look(stand.table, Tier.MANIFESTS, now=NOW, judged=Judged.by(parse([action])))
+        facts = look(sample.table, Tier.MANIFESTS, now=NOW, judged=Judged.by(parse([action])))
         assert facts.compaction is not None
         rewrite = facts.compaction.at(int(now.timestamp() * 1000))
-        outcome = stand.plan(action, now=lambda at=now: at)
+        outcome = sample.plan(action, now=lambda at=now: at)
         assert (rewrite.files, rewrite.outputs) == (outcome.rewritten_files, outcome.added_files)
 
 
-def test_what_is_expected_of_manifests_and_history_is_what_their_plans_take(stand: Stand) -> None:
-    stand.create()
+def test_what_is_expected_of_manifests_and_history_is_what_their_plans_take(
+    sample: SampleTable,
+) -> None:
+    sample.create()
     for now in (NOW, NOW + timedelta(days=6)):
-        facts = look(stand.table, Tier.MANIFESTS, now=now)
+        facts = look(sample.table, Tier.MANIFESTS, now=now)
         assert (
             facts.expirable_snapshots
-            == stand.plan("expire_snapshots", now=lambda at=now: at).expired_snapshots
+            == sample.plan("expire_snapshots", now=lambda at=now: at).expired_snapshots
         )
-        planned = stand.plan("rewrite_manifests").rewritten_files
+        planned = sample.plan("rewrite_manifests").rewritten_files
         assert (facts.manifests, facts.manifests_after, planned) == (6, 1, 6)
-    stand.run("rewrite_manifests")
-    facts = look(stand.table, Tier.MANIFESTS, now=NOW)
+    sample.run("rewrite_manifests")
+    facts = look(sample.table, Tier.MANIFESTS, now=NOW)
     assert (facts.manifests, facts.manifests_after) == (1, 1)
-    assert stand.plan("rewrite_manifests").status == "nothing_to_do"
+    assert sample.plan("rewrite_manifests").status == "nothing_to_do"
 
 
-def test_a_table_that_refuses_an_action_is_not_unwell_for_it(stand: Stand) -> None:
-    stand.create(**{"gc.enabled": "false", "writer.lock-owner": "somebody"})
+def test_a_table_that_refuses_an_action_is_not_unwell_for_it(sample: SampleTable) -> None:
+    sample.create(**{"gc.enabled": "false", "writer.lock-owner": "somebody"})
     facts = look(
-        stand.table,
+        sample.table,
         Tier.MANIFESTS,
         now=NOW + timedelta(days=30),
         judged=Judged.by(parse([COMPACT])),

@@ -22,11 +22,11 @@ from penstock.maintenance.handlers import Maintainer, RemoteCanceller
 from penstock.maintenance.payloads import CANCEL_REMOTE, MAINTENANCE, REMOTE
 from penstock.maintenance.tables.references import references
 from penstock.worker import Handlers
-from tests.graphs.stand import TOKEN, settings, standing, until
-from tests.graphs.stand import Stand as PlaneStand
+from tests.graphs.deployment import TOKEN, running_deployment, settings, until
+from tests.graphs.deployment import SampleTable as Deployment
 from tests.jobs.conformance import Clock
-from tests.maintenance.tables import Stand, once
-from tests.maintenance.victim import EXPIRY_STEPS, STEPS
+from tests.maintenance.killed_process import EXPIRY_STEPS, STEPS
+from tests.maintenance.tables import SampleTable, once
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -44,26 +44,26 @@ COMPACT = [{"name": "rewrite_data_files", "force": True}]
 class Scene:
     """A control plane as it is deployed, with one table in the catalog of its own database."""
 
-    def __init__(self, plane: PlaneStand) -> None:
+    def __init__(self, plane: Deployment) -> None:
         self.plane = plane
-        assert plane.parts.maintenance is not None
-        self.kept = plane.parts.maintenance
-        self.table = Stand(self.kept.desk.pool.get("lake"))
+        assert plane.services.maintenance is not None
+        self.kept = plane.services.maintenance
+        self.table = SampleTable(self.kept.service.pool.get("lake"))
         self.url = str(plane.settings.url)
 
     async def submit(self, actions: list[Any] = ALL) -> int:
         from penstock.maintenance.actions.model import parse
         from penstock.maintenance.payloads import Order
 
-        order = Order(name=self.kept.desk.name(None, "shop", "orders"), actions=parse(actions))
-        return await self.kept.desk.submit(order, actor="me")
+        order = Order(name=self.kept.service.name(None, "shop", "orders"), actions=parse(actions))
+        return await self.kept.service.submit(order, actor="me")
 
     async def over(self, job_id: int) -> Any:
         async def is_it() -> bool:
-            return (await self.plane.parts.store.job(job_id)).status.over
+            return (await self.plane.services.store.job(job_id)).status.over
 
         await until(is_it)
-        return await self.plane.parts.store.job(job_id)
+        return await self.plane.services.store.job(job_id)
 
     def working(self, step: Callable[[str], None] = lambda _: None):
         planes = client_factory(self.plane.settings, MaintenanceControlPlane)
@@ -84,7 +84,7 @@ async def clock(database: str) -> AsyncIterator[Clock]:
 @pytest.fixture
 async def scene(database: str, tmp_path: Path) -> AsyncIterator[Scene]:
     config = settings(tmp_path, catalogs={"lake": {"warehouse": (tmp_path / "warehouse").as_uri()}})
-    async with standing(database, config) as plane:
+    async with running_deployment(database, config) as plane:
         scene = Scene(plane)
         await asyncio.to_thread(scene.table.create)
         yield scene
@@ -113,7 +113,7 @@ async def zygote() -> AsyncIterator[Zygote]:
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
-        "tests.maintenance.victim",
+        "tests.maintenance.killed_process",
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
     )
@@ -124,7 +124,7 @@ async def zygote() -> AsyncIterator[Zygote]:
         await process.wait()
 
 
-def litter(table: Stand) -> None:
+def litter(table: SampleTable) -> None:
     """Give each action work: small files, a deleted row, old snapshots and an old orphan."""
     start = max(table.ids()) + 1
     for n in range(2):
@@ -143,7 +143,7 @@ async def test_a_worker_does_all_actions_in_their_order_and_tells_of_each(scene:
     async with scene.working():
         view = await scene.over(job_id)
     assert view.status is Status.SUCCEEDED
-    actions = await scene.kept.desk.store.actions(job_id)
+    actions = await scene.kept.service.store.actions(job_id)
     assert [(a["action"], a["status"]) for a in actions] == [
         ("expire_snapshots", "completed"),
         ("rewrite_data_files", "completed"),
@@ -162,12 +162,12 @@ async def test_a_dry_run_is_a_job_that_changes_nothing(scene: Scene) -> None:
     from penstock.maintenance.payloads import Order
 
     order = Order(
-        name=scene.kept.desk.name(None, "shop", "orders"), actions=parse(COMPACT), dry_run=True
+        name=scene.kept.service.name(None, "shop", "orders"), actions=parse(COMPACT), dry_run=True
     )
-    job_id = await scene.kept.desk.submit(order, actor="me")
+    job_id = await scene.kept.service.submit(order, actor="me")
     async with scene.working():
         await scene.over(job_id)
-    [action] = await scene.kept.desk.store.actions(job_id)
+    [action] = await scene.kept.service.store.actions(job_id)
     assert (action["status"], len(action["result"]["files"])) == ("planned", 6)
     assert await asyncio.to_thread(scene.table.operations) == ["append"] * 6
 
@@ -182,7 +182,7 @@ async def test_a_job_fails_when_the_table_refuses_all_of_it(scene: Scene) -> Non
     async with scene.working():
         view = await scene.over(job_id)
     assert (view.status, view.error["code"]) == (Status.FAILED, "MAINTENANCE_REFUSED")
-    assert [a["status"] for a in await scene.kept.desk.store.actions(job_id)] == ["refused"]
+    assert [a["status"] for a in await scene.kept.service.store.actions(job_id)] == ["refused"]
 
 
 @pytest.mark.parametrize("step", ["files_written", "manifests_written"])
@@ -194,7 +194,7 @@ async def test_a_cancelled_job_commits_nothing_and_frees_the_table_at_once(
 
     def cancel() -> None:
         asyncio.run_coroutine_threadsafe(
-            scene.plane.parts.store.cancel(job_id, actor="me"), loop
+            scene.plane.services.store.cancel(job_id, actor="me"), loop
         ).result()
         loop.call_soon_threadsafe(done.set)
 
@@ -204,14 +204,14 @@ async def test_a_cancelled_job_commits_nothing_and_frees_the_table_at_once(
         assert (await scene.over(again)).status is Status.SUCCEEDED
     assert (await scene.over(job_id)).status is Status.CANCELLED
     assert await asyncio.to_thread(scene.table.operations) == ["append"] * 6
-    assert await scene.kept.desk.store.actions(job_id) == []
+    assert await scene.kept.service.store.actions(job_id) == []
 
 
 async def test_killed_at_every_step_the_table_is_unchanged_and_the_next_attempt_ends_the_job(
     scene: Scene,
 ) -> None:
     """Under the same name: nobody waits for a lease. What had ended is not done again."""
-    table, store = scene.table, scene.plane.parts.store
+    table, store = scene.table, scene.plane.services.store
     await asyncio.to_thread(keep_all_metadata, table)
     async with zygote() as victims:
         for step in STEPS:
@@ -221,14 +221,14 @@ async def test_killed_at_every_step_the_table_is_unchanged_and_the_next_attempt_
             await victims.say(url=scene.url, token=TOKEN, name="maintainer-0", die=step)
             assert await victims.hear("code") == -signal.SIGKILL, step
             assert await asyncio.to_thread(table.all_rows) == before, step
-            ended = await scene.kept.desk.store.actions(job_id)
+            ended = await scene.kept.service.store.actions(job_id)
             await victims.say(url=scene.url, token=TOKEN, name="maintainer-0")
             assert await victims.hear("code") == 0, step
             view = await store.job(job_id)
             assert [a.how for a in view.attempts] == ["lapsed", "succeeded"], step
             assert view.result["ended_by_earlier_attempts"] == [a["action"] for a in ended], step
             assert set(view.result["actions"].values()) <= {"completed", "nothing_to_do"}, step
-            actions = await scene.kept.desk.store.actions(job_id)
+            actions = await scene.kept.service.store.actions(job_id)
             assert [a["action"] for a in actions] == list(ORDER), f"{step}: each is done once"
             assert await asyncio.to_thread(table.all_rows) == before, step
             assert await asyncio.to_thread(unnamed_files_of_ours, table) == [], step
@@ -237,7 +237,7 @@ async def test_killed_at_every_step_the_table_is_unchanged_and_the_next_attempt_
 async def test_a_job_whose_worker_does_not_come_back_is_run_again_when_its_lease_is_over(
     scene: Scene, clock: Clock
 ) -> None:
-    store = scene.plane.parts.store
+    store = scene.plane.services.store
     job_id = await scene.submit()
     async with zygote() as victims:
         await victims.say(url=scene.url, token=TOKEN, name="gone", die="files_written")
@@ -253,7 +253,7 @@ async def test_a_job_whose_worker_does_not_come_back_is_run_again_when_its_lease
 async def test_a_job_that_kills_every_worker_fails_after_three_and_frees_its_table(
     scene: Scene,
 ) -> None:
-    store = scene.plane.parts.store
+    store = scene.plane.services.store
     job_id = await scene.submit()
     async with zygote() as victims:
         for _ in range(3):
@@ -270,14 +270,14 @@ async def test_a_job_that_kills_every_worker_fails_after_three_and_frees_its_tab
     assert await scene.submit()
 
 
-def keep_all_metadata(table: Stand) -> None:
+def keep_all_metadata(table: SampleTable) -> None:
     """Metadata that fell off the table's log is left alone for a day, for a reader may be about to
     open it."""
     with table.table.transaction() as change:
         change.set_properties({"write.metadata.previous-versions-max": "10000"})
 
 
-def unnamed_files_of_ours(table: Stand) -> list[str]:
+def unnamed_files_of_ours(table: SampleTable) -> list[str]:
     """Files that attempts wrote and no snapshot names; every file that one names is there."""
     root = Path(table.table.location().removeprefix("file://"))
     named = references(table.table)
@@ -290,7 +290,7 @@ async def test_killed_at_every_step_of_an_expiry_the_next_job_deletes_what_is_le
     scene: Scene,
 ) -> None:
     """Whatever that job is asked for: here it has nothing to do with snapshots."""
-    table, store = scene.table, scene.plane.parts.store
+    table, store = scene.table, scene.plane.services.store
     async with zygote() as victims:
         for step in (*EXPIRY_STEPS, "metadata_written"):
             await asyncio.to_thread(litter, table)
@@ -315,18 +315,18 @@ async def test_a_dry_run_after_a_kill_deletes_nothing(scene: Scene) -> None:
     async with zygote() as victims:
         await victims.say(url=scene.url, token=TOKEN, die="expiry_committed")
         assert await victims.hear("code") == -signal.SIGKILL
-        await scene.plane.parts.store.cancel(expiry, actor="me")
+        await scene.plane.services.store.cancel(expiry, actor="me")
         left = await asyncio.to_thread(unnamed_files, scene.table)
-        name = scene.kept.desk.name(None, "shop", "orders")
+        name = scene.kept.service.name(None, "shop", "orders")
         order = Order(name=name, actions=parse(COMPACT), dry_run=True)
-        await scene.kept.desk.submit(order, actor="me")
+        await scene.kept.service.submit(order, actor="me")
         await victims.say(url=scene.url, token=TOKEN)
         assert await victims.hear("code") == 0
     assert left
     assert await asyncio.to_thread(unnamed_files, scene.table) == left
 
 
-def unnamed_files(table: Stand) -> list[str]:
+def unnamed_files(table: SampleTable) -> list[str]:
     """Data files, manifests, lists and records that no snapshot names."""
     root = Path(table.table.location().removeprefix("file://"))
     named = references(table.table).all
@@ -358,7 +358,7 @@ async def test_sigterm_ends_it_within_two_seconds_though_the_engine_hangs(scene:
         os.kill(pid, signal.SIGTERM)
         assert await victims.hear("code") == 1
         assert time.monotonic() - began < 2.5
-    view = await scene.plane.parts.store.job(job_id)
+    view = await scene.plane.services.store.job(job_id)
     assert (view.status, view.error["message"]) == (Status.FAILED, "Worker received SIGTERM")
     assert await scene.submit(COMPACT)
     assert await asyncio.to_thread(scene.table.operations) == ["append"] * 6

@@ -17,7 +17,7 @@ from penstock.maintenance.actions.leftovers import remove_leftovers
 from penstock.maintenance.actions.model import Ended, parse
 from penstock.maintenance.engines import embedded
 from penstock.maintenance.tables.table_access import FencedTableAccess
-from tests.maintenance.tables import COMPACT, LATER, Stand, once, rows
+from tests.maintenance.tables import COMPACT, LATER, SampleTable, once, rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,19 +42,19 @@ class LosingAnswers:
     `meanwhile` happens, then the swap is asked for again.
     """
 
-    stand: Stand
+    sample: SampleTable
     meanwhile: Callable[[], None]
     repeated: list[bool] = field(default_factory=list)
 
     def run(self, action: object) -> Outcome:
-        run = self.stand.attempt(now=lambda: LATER)
+        run = self.sample.attempt(now=lambda: LATER)
         [parsed] = parse([action])
         return embedded.execute(self.table_access(run), run, parsed)
 
     def table_access(self, run) -> FencedTableAccess:
         return FencedTableAccess(
-            self.stand.name,
-            properties=dict(self.stand.catalog.properties),
+            self.sample.name,
+            properties=dict(self.sample.catalog.properties),
             current=self.pointer,
             swap=self.swap,
             others=list,
@@ -62,7 +62,7 @@ class LosingAnswers:
         )
 
     def pointer(self) -> str:
-        return self.stand.table.metadata_location
+        return self.sample.table.metadata_location
 
     def swap(self, old: str, new: str) -> bool:
         moved = self.moved(old, new)
@@ -74,77 +74,77 @@ class LosingAnswers:
 
     def moved(self, old: str, new: str) -> bool:
         """As the control plane does it."""
-        with self.stand.catalog.engine.begin() as connection:
+        with self.sample.catalog.engine.begin() as connection:
             if connection.execute(_SWAP, {"old": old, "new": new}).rowcount == 1:
                 return True
         return self.pointer() == new
 
 
 @pytest.mark.parametrize("action", [COMPACT, COMPACT_DELETES, "rewrite_manifests", KEEP_ONE])
-def test_a_commit_stands_that_somebody_else_built_on(stand: Stand, action: object) -> None:
-    stand.create()
-    stand.delete([3, 14])
-    before = stand.ids()
-    table_access = LosingAnswers(stand, lambda: stand.append(1000, 5))
+def test_a_commit_stands_that_somebody_else_built_on(sample: SampleTable, action: object) -> None:
+    sample.create()
+    sample.delete([3, 14])
+    before = sample.ids()
+    table_access = LosingAnswers(sample, lambda: sample.append(1000, 5))
     done = table_access.run(action)
     assert (done.status, done.commits) == (Ended.COMPLETED, 1), done.message
     assert table_access.repeated == [True]
-    assert stand.ids() == [*before, *range(1000, 1005)]
-    for snapshot in stand.table.metadata.snapshots:
-        stand.ids(snapshot.snapshot_id)
+    assert sample.ids() == [*before, *range(1000, 1005)]
+    for snapshot in sample.table.metadata.snapshots:
+        sample.ids(snapshot.snapshot_id)
 
 
-def test_a_commit_that_the_metadata_log_has_forgotten_leaves_all_files(stand: Stand) -> None:
-    stand.create(**{"write.metadata.previous-versions-max": "1"})
-    before = stand.ids()
+def test_a_commit_that_the_metadata_log_has_forgotten_leaves_all_files(sample: SampleTable) -> None:
+    sample.create(**{"write.metadata.previous-versions-max": "1"})
+    before = sample.ids()
 
     def append_twice() -> None:
-        stand.append(1000, 5)
-        stand.append(1005, 5)
+        sample.append(1000, 5)
+        sample.append(1005, 5)
 
-    done = LosingAnswers(stand, append_twice).run(COMPACT)
+    done = LosingAnswers(sample, append_twice).run(COMPACT)
     assert done.status is Ended.COMPLETED, done.message
-    assert stand.ids() == [*before, *range(1000, 1010)]
+    assert sample.ids() == [*before, *range(1000, 1010)]
 
 
 @pytest.mark.parametrize("action", [COMPACT, COMPACT_DELETES, "rewrite_manifests", KEEP_ONE])
 def test_a_job_that_is_lost_before_the_answer_deletes_nothing_live(
-    stand: Stand, action: object
+    sample: SampleTable, action: object
 ) -> None:
-    stand.create()
-    stand.delete([3, 14])
-    before = stand.ids()
+    sample.create()
+    sample.delete([3, 14])
+    before = sample.ids()
 
     def lose_the_job() -> None:
         raise StaleAttempt("This attempt does not hold the job any more.")
 
-    table_access = LosingAnswers(stand, lose_the_job)
+    table_access = LosingAnswers(sample, lose_the_job)
     with pytest.raises(StaleAttempt):
         table_access.run(action)
-    assert (table_access.repeated, stand.ids()) == ([True], before)
-    run = stand.attempt(job_id=8, now=lambda: LATER)
+    assert (table_access.repeated, sample.ids()) == ([True], before)
+    run = sample.attempt(job_id=8, now=lambda: LATER)
     remove_leftovers(table_access.table_access(run), run)
-    assert stand.ids() == before
+    assert sample.ids() == before
 
 
-def test_what_a_lost_job_did_not_commit_is_removed_by_the_next(stand: Stand) -> None:
-    stand.create()
-    before = stand.ids()
-    table_access = LosingAnswers(stand, lambda: None)
+def test_what_a_lost_job_did_not_commit_is_removed_by_the_next(sample: SampleTable) -> None:
+    sample.create()
+    before = sample.ids()
+    table_access = LosingAnswers(sample, lambda: None)
 
     def refuse(_old: str, _new: str) -> bool:
         raise StaleAttempt("This attempt does not hold the job any more.")
 
-    run = stand.attempt(now=lambda: LATER)
+    run = sample.attempt(now=lambda: LATER)
     refused = table_access.table_access(run)
     refused._swap = refuse
     [action] = parse([COMPACT])
     with pytest.raises(StaleAttempt):
         embedded.execute(refused, run, action)
-    run = stand.attempt(job_id=8, now=lambda: LATER)
+    run = sample.attempt(job_id=8, now=lambda: LATER)
     # One data file, two manifests, the manifest list and the metadata.
     assert remove_leftovers(table_access.table_access(run), run) == 5
-    assert stand.ids() == before
+    assert sample.ids() == before
 
 
 class RepeatingCatalog(SqlCatalog):
@@ -165,28 +165,28 @@ class RepeatingCatalog(SqlCatalog):
 
 @pytest.mark.parametrize("action", [COMPACT, COMPACT_DELETES, "rewrite_manifests"])
 def test_a_commit_stands_that_was_refused_when_it_was_repeated(
-    stand: Stand, action: object
+    sample: SampleTable, action: object
 ) -> None:
-    stand.create()
-    stand.delete([3, 14])
-    before = stand.ids()
-    repeating = RepeatingCatalog(stand.catalog.name, **stand.catalog.properties)
-    done = Stand(repeating).run(action)
+    sample.create()
+    sample.delete([3, 14])
+    before = sample.ids()
+    repeating = RepeatingCatalog(sample.catalog.name, **sample.catalog.properties)
+    done = SampleTable(repeating).run(action)
     repeating.close()
     assert (done.status, done.commits) == (Ended.COMPLETED, 1), done.message
-    assert stand.ids() == before
+    assert sample.ids() == before
 
 
 @pytest.mark.parametrize("action", [COMPACT, "rewrite_manifests"])
 def test_a_commit_to_another_branch_in_between_is_no_unknown_outcome(
-    stand: Stand, action: object
+    sample: SampleTable, action: object
 ) -> None:
-    stand.create()
-    head = stand.table.metadata.current_snapshot_id
-    stand.table.manage_snapshots().create_branch(head, "dev").commit()
-    before = stand.ids()
-    step = once("manifests_written", lambda: stand.table.append(rows(5000, 3), branch="dev"))
-    done = stand.run(action, step=step)
+    sample.create()
+    head = sample.table.metadata.current_snapshot_id
+    sample.table.manage_snapshots().create_branch(head, "dev").commit()
+    before = sample.ids()
+    step = once("manifests_written", lambda: sample.table.append(rows(5000, 3), branch="dev"))
+    done = sample.run(action, step=step)
     assert (done.status, done.tries) == (Ended.COMPLETED, 2), done.message
-    assert stand.ids() == before
-    assert len(stand.ids(stand.table.snapshot_by_name("dev").snapshot_id)) == len(before) + 3
+    assert sample.ids() == before
+    assert len(sample.ids(sample.table.snapshot_by_name("dev").snapshot_id)) == len(before) + 3

@@ -17,7 +17,7 @@ import penstock
 from penstock.jobs.model import Status
 from penstock.maintenance.actions.model import parse
 from penstock.maintenance.payloads import Order
-from tests.maintenance.tables import SCHEMA, Stand, rows
+from tests.maintenance.tables import SCHEMA, SampleTable, rows
 from tests.maintenance.test_lifecycle import scene  # noqa: F401 - a fixture
 
 if TYPE_CHECKING:
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 NAME = "lake.deep.er.orders"
 
 
-def nested(table: Stand, location: str | None = None) -> Stand:
+def nested(table: SampleTable, location: str | None = None) -> SampleTable:
     table.catalog.create_namespace_if_not_exists(("deep", "er"))
     table.catalog.create_table(("deep", "er", "orders"), SCHEMA, location=location)
-    other = Stand(table.catalog, ("deep", "er", "orders"))
+    other = SampleTable(table.catalog, ("deep", "er", "orders"))
     for number in range(6):
         other.table.append(rows(number * 10, 10))
     return other
@@ -94,9 +94,9 @@ async def test_a_worker_does_not_touch_its_files_though_they_lie_in_another_tabl
     spoil(Path(metadata.removeprefix("file://")))
     await asyncio.to_thread(age, location)
     files = sorted(Path(location.removeprefix("file://")).rglob("*"))
-    name = scene.kept.desk.name(None, "shop", "orders")
+    name = scene.kept.service.name(None, "shop", "orders")
     order = Order(name=name, actions=parse(["remove_orphan_files"]))
-    job_id = await scene.kept.desk.submit(order, actor="me")
+    job_id = await scene.kept.service.submit(order, actor="me")
     async with scene.working():
         view = await scene.over(job_id)
     assert (view.status, view.error["code"]) == (Status.FAILED, "MAINTENANCE_REFUSED")

@@ -16,7 +16,7 @@ from penstock.maintenance.tables.catalogs import CatalogConfig, open_catalog
 from penstock.maintenance.tables.facts import look
 from penstock.maintenance.tables.storage import TableLocation
 from penstock.maintenance.tables.tier import Tier
-from tests.maintenance.tables import BY_DAY, COMPACT, LATER, SCHEMA, Stand, rows
+from tests.maintenance.tables import BY_DAY, COMPACT, LATER, SCHEMA, SampleTable, rows
 from tests.servers.weed import weed
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Weed]:
 
 
 @pytest.fixture
-def far(s3: Weed, tmp_path: Path) -> Iterator[Stand]:
+def far(s3: Weed, tmp_path: Path) -> Iterator[SampleTable]:
     properties = {
         "warehouse": f"s3://bucket/{tmp_path.name}",
         "s3.endpoint": s3.endpoint,
@@ -52,7 +52,7 @@ def far(s3: Weed, tmp_path: Path) -> Iterator[Stand]:
     uri = f"sqlite:///{tmp_path}/catalog.db"
     catalog = open_catalog(CatalogConfig(name="lake", type="sql", uri=uri, properties=properties))
     catalog.create_namespace("shop")
-    yield Stand(catalog)
+    yield SampleTable(catalog)
     catalog.close()
 
 
@@ -60,7 +60,7 @@ def in_ten_days() -> datetime:
     return datetime.now(UTC) + timedelta(days=10)
 
 
-def test_odd_partitions_on_s3_are_tidied_and_nothing_live_is_touched(far: Stand) -> None:
+def test_odd_partitions_on_s3_are_tidied_and_nothing_live_is_touched(far: SampleTable) -> None:
     far.catalog.create_table(far.name, SCHEMA, partition_spec=BY_DAY)
     for number, value in enumerate(["a b", "a/b", "50%", "c:d", "ünï", "i#j", "k?l", ".."]):
         for start in (2 * number, 2 * number + 1):
@@ -79,7 +79,7 @@ def test_odd_partitions_on_s3_are_tidied_and_nothing_live_is_touched(far: Stand)
     assert len([file for file in location.files("data") if file.name.endswith(".parquet")]) == 8
 
 
-def test_the_table_is_known_by_the_other_name_of_its_store_too(far: Stand) -> None:
+def test_the_table_is_known_by_the_other_name_of_its_store_too(far: SampleTable) -> None:
     far.create()
     inner = far.table.location().replace("s3://", "s3a://") + "/data/inner"
     far.catalog.create_table(("shop", "inner"), SCHEMA, location=inner)
@@ -87,14 +87,14 @@ def test_the_table_is_known_by_the_other_name_of_its_store_too(far: Stand) -> No
     assert (done.status, "shop.inner" in done.message) == (Ended.REFUSED, True)
 
 
-def test_a_location_of_which_nothing_exists_has_no_orphans(far: Stand) -> None:
+def test_a_location_of_which_nothing_exists_has_no_orphans(far: SampleTable) -> None:
     elsewhere = {"write.metadata.path": "s3://bucket/meta", "write.data.path": "s3://bucket/data"}
     far.catalog.create_table(far.name, SCHEMA, location="s3://bucket/nowhere", properties=elsewhere)
     far.append(0, 10)
     assert far.run("remove_orphan_files", now=in_ten_days).status is Ended.NOTHING_TO_DO
 
 
-def opened_with(far: Stand, changes: dict[str, str]) -> Stand:
+def opened_with(far: SampleTable, changes: dict[str, str]) -> SampleTable:
     """The same catalog, as somebody else sees it."""
     properties = {name: text for name, text in far.catalog.properties.items() if name != "uri"}
     config = CatalogConfig(
@@ -103,10 +103,12 @@ def opened_with(far: Stand, changes: dict[str, str]) -> Stand:
         uri=far.catalog.properties["uri"],
         properties=properties | changes,
     )
-    return Stand(open_catalog(config))
+    return SampleTable(open_catalog(config))
 
 
-def test_a_storage_that_may_not_be_listed_fails_the_action_by_name(far: Stand, s3: Weed) -> None:
+def test_a_storage_that_may_not_be_listed_fails_the_action_by_name(
+    far: SampleTable, s3: Weed
+) -> None:
     far.create(files=2)
     blind = opened_with(far, {"s3.access-key-id": s3.blind_key})
     done = blind.run("remove_orphan_files", now=in_ten_days)
@@ -115,7 +117,7 @@ def test_a_storage_that_may_not_be_listed_fails_the_action_by_name(far: Stand, s
     blind.catalog.close()
 
 
-def test_a_storage_that_may_not_be_read_is_told_without_the_secret(far: Stand) -> None:
+def test_a_storage_that_may_not_be_read_is_told_without_the_secret(far: SampleTable) -> None:
     far.create(files=1)
     stranger = opened_with(far, {"s3.secret-access-key": "wrong-and-secret"})
     with pytest.raises(CatalogUnavailable, match=r"shop\.orders .*ACCESS_DENIED") as raised:

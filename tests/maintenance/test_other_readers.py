@@ -8,7 +8,7 @@ from pyiceberg.types import LongType
 from penstock.maintenance.actions.model import Ended
 from penstock.maintenance.tables.catalogs import CatalogConfig, open_catalog
 from tests.maintenance.readers import DATAFUSION, DUCKDB, Reader
-from tests.maintenance.tables import COMPACT, LATER, Stand
+from tests.maintenance.tables import COMPACT, LATER, SampleTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,44 +22,44 @@ ALL = (
 )
 
 
-def everything(stand: Stand) -> None:
+def everything(sample: SampleTable) -> None:
     """Flat; every action, deletes applied."""
-    stand.create()
-    stand.delete([3, 14])
-    ended = [stand.run(action, now=lambda: LATER).status for action in ALL]
+    sample.create()
+    sample.delete([3, 14])
+    ended = [sample.run(action, now=lambda: LATER).status for action in ALL]
     assert not {Ended.REFUSED, Ended.FAILED, Ended.ABANDONED, Ended.UNKNOWN} & set(ended)
 
 
-def some_of_it(stand: Stand) -> None:
+def some_of_it(sample: SampleTable) -> None:
     """Partitioned; one partition rewritten, the deletes of the others merged and still pending,
     history expired."""
-    stand.create(partitioned=True)
-    stand.delete([3, 14])
-    stand.delete([17, 20, 21])
+    sample.create(partitioned=True)
+    sample.delete([3, 14])
+    sample.delete([17, 20, 21])
     for action in (
         {**COMPACT, "where": "day = 'd0'"},
         "rewrite_position_delete_files",
         "rewrite_manifests",
         ALL[0],
     ):
-        assert stand.run(action, now=lambda: LATER).status is Ended.COMPLETED
+        assert sample.run(action, now=lambda: LATER).status is Ended.COMPLETED
 
 
-def on_a_curve(stand: Stand) -> None:
-    stand.create()
-    assert stand.run({**COMPACT, "sort_order": "zorder(id, at)"}).status is Ended.COMPLETED
+def on_a_curve(sample: SampleTable) -> None:
+    sample.create()
+    assert sample.run({**COMPACT, "sort_order": "zorder(id, at)"}).status is Ended.COMPLETED
 
 
-def of_two_schemas(stand: Stand) -> None:
-    stand.create()
-    with stand.table.update_schema() as change:
+def of_two_schemas(sample: SampleTable) -> None:
+    sample.create()
+    with sample.table.update_schema() as change:
         change.add_column("extra", LongType())
-    stand.append_as_now(1000)
-    assert stand.run(COMPACT).status is Ended.COMPLETED
+    sample.append_as_now(1000)
+    assert sample.run(COMPACT).status is Ended.COMPLETED
 
 
 @pytest.fixture(scope="module")
-def maintained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Stand]]:
+def maintained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[SampleTable]]:
     folder = tmp_path_factory.mktemp("lake")
     uri, warehouse = f"sqlite:///{folder}/catalog.db", (folder / "warehouse").as_uri()
     catalog = open_catalog(
@@ -67,7 +67,7 @@ def maintained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Stand]
     )
     stands = []
     for make in (everything, some_of_it, on_a_curve, of_two_schemas):
-        stands.append(Stand(catalog, ("shop", make.__name__)))
+        stands.append(SampleTable(catalog, ("shop", make.__name__)))
         make(stands[-1])
     yield stands
     catalog.close()
@@ -75,14 +75,14 @@ def maintained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Stand]
 
 @pytest.mark.parametrize("reader", [DUCKDB, DATAFUSION], ids=lambda reader: reader.name)
 def test_another_implementation_reads_every_row_of_every_maintained_table(
-    maintained: list[Stand], reader: Reader
+    maintained: list[SampleTable], reader: Reader
 ) -> None:
-    tables = reader.read([stand.table.metadata_location for stand in maintained])
+    tables = reader.read([sample.table.metadata_location for sample in maintained])
     assert [len(rows) for rows in tables] == [58, 55, 60, 61]
-    for stand, rows in zip(maintained, tables, strict=True):
+    for sample, rows in zip(maintained, tables, strict=True):
         assert rows == [
-            [r["id"], r["day"], r["note"], _micros(r["at"])] for r in stand.all_rows()
-        ], stand.name
+            [r["id"], r["day"], r["note"], _micros(r["at"])] for r in sample.all_rows()
+        ], sample.name
 
 
 def _micros(at: object) -> int | None:

@@ -19,7 +19,7 @@ from tests.servers.spark import content
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from tests.maintenance.tables import Stand
+    from tests.maintenance.tables import SampleTable
     from tests.servers.spark import Spark
 
 pytestmark = pytest.mark.xdist_group("spark")
@@ -31,19 +31,19 @@ async def scene(database: str, tmp_path: Path, spark: Spark) -> AsyncIterator[Sp
         yield scene
 
 
-def merge_deletes(table: Stand) -> None:
+def merge_deletes(table: SampleTable) -> None:
     """Two delete files of each partition become one; they are still to be applied."""
     table.delete([3, 4, 5])
     table.delete([13, 14, 15])
     table.run("rewrite_position_delete_files")
 
 
-def compact_one_partition(table: Stand) -> None:
+def compact_one_partition(table: SampleTable) -> None:
     """Its deletes are applied; those of the others stay."""
     table.run({**COMPACT, "where": "day = 'd0'"})
 
 
-def do_the_rest(table: Stand) -> None:
+def do_the_rest(table: SampleTable) -> None:
     table.append(1000, 20)
     table.delete([1001])
     table.run("rewrite_manifests")

@@ -19,7 +19,7 @@ from penstock.maintenance.actions.pending_deletion import PendingDeletion, write
 from penstock.maintenance.tables.facts import look
 from penstock.maintenance.tables.references import references
 from penstock.maintenance.tables.tier import Tier
-from tests.maintenance.tables import COMPACT, LATER, Stand, once
+from tests.maintenance.tables import COMPACT, LATER, SampleTable, once
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -36,52 +36,52 @@ def die() -> None:
     raise Killed
 
 
-def folder_of(stand: Stand) -> Path:
-    return Path(stand.table.location().removeprefix("file://"))
+def folder_of(sample: SampleTable) -> Path:
+    return Path(sample.table.location().removeprefix("file://"))
 
 
-def records(stand: Stand) -> list[Path]:
-    return sorted(folder_of(stand).glob("metadata/*-expired-*.json"))
+def records(sample: SampleTable) -> list[Path]:
+    return sorted(folder_of(sample).glob("metadata/*-expired-*.json"))
 
 
-def other_files(stand: Stand) -> set[Path]:
-    return set(folder_of(stand).rglob("*")) - set(records(stand))
+def other_files(sample: SampleTable) -> set[Path]:
+    return set(folder_of(sample).rglob("*")) - set(records(sample))
 
 
-def unnamed(stand: Stand) -> set[Path]:
+def unnamed(sample: SampleTable) -> set[Path]:
     """Data files, manifests and lists that no snapshot names; those that one names are there."""
-    named = {Path(path.removeprefix("file://")) for path in references(stand.table).required}
-    there = {path for path in folder_of(stand).rglob("*") if path.suffix in (".parquet", ".avro")}
+    named = {Path(path.removeprefix("file://")) for path in references(sample.table).required}
+    there = {path for path in folder_of(sample).rglob("*") if path.suffix in (".parquet", ".avro")}
     assert named <= there
     return there - named
 
 
-def killed_at(stand: Stand, step: str | Callable[[str], None]) -> None:
+def killed_at(sample: SampleTable, step: str | Callable[[str], None]) -> None:
     stopping = once(step, die) if isinstance(step, str) else step
     with pytest.raises(Killed):
-        stand.run(KEEP_ONE, now=lambda: LATER, step=stopping)
+        sample.run(KEEP_ONE, now=lambda: LATER, step=stopping)
 
 
-def next_job(stand: Stand, *, exact: bool = True, now: datetime | None = None) -> int:
-    table_access = stand.table_access
+def next_job(sample: SampleTable, *, exact: bool = True, now: datetime | None = None) -> int:
+    table_access = sample.table_access
     table_access.exact = exact
     return remove_leftovers(
-        table_access, stand.attempt(job_id=9, now=lambda: now or datetime.now(UTC))
+        table_access, sample.attempt(job_id=9, now=lambda: now or datetime.now(UTC))
     )
 
 
 @pytest.fixture
-def compacted(stand: Stand) -> Stand:
+def compacted(sample: SampleTable) -> SampleTable:
     """Six snapshots with a file each, and one that replaced them all."""
-    stand.create()
-    stand.run(COMPACT)
-    return stand
+    sample.create()
+    sample.run(COMPACT)
+    return sample
 
 
 @pytest.mark.parametrize("step", COMMITTED)
 @pytest.mark.parametrize("exact", [True, False])
 def test_the_next_job_deletes_what_the_killed_one_left(
-    compacted: Stand,
+    compacted: SampleTable,
     step: str,
     exact: bool,
 ) -> None:
@@ -94,7 +94,7 @@ def test_the_next_job_deletes_what_the_killed_one_left(
 
 
 def test_killed_again_and_again_it_is_finished_in_the_end(
-    compacted: Stand,
+    compacted: SampleTable,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(pending_deletion, "BATCH", 1)
@@ -116,7 +116,7 @@ def test_killed_again_and_again_it_is_finished_in_the_end(
 
 
 @pytest.mark.parametrize("exact", [True, False])
-def test_what_was_not_committed_deletes_nothing(compacted: Stand, exact: bool) -> None:
+def test_what_was_not_committed_deletes_nothing(compacted: SampleTable, exact: bool) -> None:
     killed_at(compacted, "deletion_recorded")
     files = other_files(compacted)
     assert next_job(compacted, exact=exact) == 0
@@ -129,7 +129,7 @@ def test_what_was_not_committed_deletes_nothing(compacted: Stand, exact: bool) -
     assert len(compacted.table.metadata.snapshots) == 7
 
 
-def test_a_worker_that_commits_late_is_finished_by_the_job_after(compacted: Stand) -> None:
+def test_a_worker_that_commits_late_is_finished_by_the_job_after(compacted: SampleTable) -> None:
     """It hangs before its commit while the next job runs, then commits and dies."""
 
     def step(name: str) -> None:
@@ -143,7 +143,7 @@ def test_a_worker_that_commits_late_is_finished_by_the_job_after(compacted: Stan
     assert unnamed(compacted) == set()
 
 
-def test_what_is_named_again_by_then_stays(compacted: Stand) -> None:
+def test_what_is_named_again_by_then_stays(compacted: SampleTable) -> None:
     """The catalog was restored from a backup that still has the snapshots."""
     backup = compacted.table.metadata_location
     killed_at(compacted, "expiry_committed")
@@ -154,7 +154,7 @@ def test_what_is_named_again_by_then_stays(compacted: Stand) -> None:
         assert compacted.ids(snapshot.snapshot_id)
 
 
-def test_a_record_that_names_live_files_deletes_none_of_them(compacted: Stand) -> None:
+def test_a_record_that_names_live_files_deletes_none_of_them(compacted: SampleTable) -> None:
     table = compacted.table
     lists = frozenset(snapshot.manifest_list for snapshot in table.metadata.snapshots)
     wrong = PendingDeletion(
@@ -169,7 +169,7 @@ def test_a_record_that_names_live_files_deletes_none_of_them(compacted: Stand) -
     assert len(compacted.ids()) == 60
 
 
-def test_a_live_file_under_another_spelling_of_its_name_stays(compacted: Stand) -> None:
+def test_a_live_file_under_another_spelling_of_its_name_stays(compacted: SampleTable) -> None:
     table = compacted.table
     other = frozenset(path.replace("file:///", "file:/") for path in references(table).required)
     wrong = PendingDeletion(
@@ -183,7 +183,9 @@ def test_a_live_file_under_another_spelling_of_its_name_stays(compacted: Stand) 
     assert len(compacted.ids()) == 60
 
 
-def test_the_record_of_another_table_is_left_alone_until_it_is_an_orphan(compacted: Stand) -> None:
+def test_the_record_of_another_table_is_left_alone_until_it_is_an_orphan(
+    compacted: SampleTable,
+) -> None:
     killed_at(compacted, "expiry_committed")
     [record] = records(compacted)
     own_uuid = str(compacted.table.metadata.table_uuid)
@@ -197,7 +199,7 @@ def test_the_record_of_another_table_is_left_alone_until_it_is_an_orphan(compact
 
 @pytest.mark.parametrize("content", ["", '{"table_uuid": "x", "snap', "[]", "\x00"])
 def test_a_record_that_was_cut_off_deletes_nothing_but_itself(
-    compacted: Stand,
+    compacted: SampleTable,
     content: str,
 ) -> None:
     killed_at(compacted, "deletion_recorded")
@@ -210,7 +212,7 @@ def test_a_record_that_was_cut_off_deletes_nothing_but_itself(
     assert len(compacted.table.metadata.snapshots) == 7
 
 
-def test_a_record_is_no_orphan_while_its_work_is_not_done(compacted: Stand) -> None:
+def test_a_record_is_no_orphan_while_its_work_is_not_done(compacted: SampleTable) -> None:
     killed_at(compacted, "expiry_committed")
     [record] = records(compacted)
     for path in folder_of(compacted).rglob("*"):
@@ -221,7 +223,7 @@ def test_a_record_is_no_orphan_while_its_work_is_not_done(compacted: Stand) -> N
     assert look(compacted.table, Tier.STORAGE, now=datetime.now(UTC)).orphan_files == 18
 
 
-def test_a_manifest_that_cannot_be_read_does_not_fail_the_next_job(compacted: Stand) -> None:
+def test_a_manifest_that_cannot_be_read_does_not_fail_the_next_job(compacted: SampleTable) -> None:
     snapshot = compacted.table.metadata.snapshots[0]
     [manifest] = snapshot.manifests(compacted.table.io)
     killed_at(compacted, "expiry_committed")
@@ -231,7 +233,7 @@ def test_a_manifest_that_cannot_be_read_does_not_fail_the_next_job(compacted: St
     assert len(compacted.ids()) == 60
 
 
-def test_a_table_that_is_damaged_is_not_expired(compacted: Stand) -> None:
+def test_a_table_that_is_damaged_is_not_expired(compacted: SampleTable) -> None:
     manifest = compacted.table.metadata.snapshots[0].manifests(compacted.table.io)[0]
     Path(manifest.manifest_path.removeprefix("file://")).write_bytes(b"nonsense")
     done = compacted.run(KEEP_ONE, now=lambda: LATER)
@@ -240,7 +242,9 @@ def test_a_table_that_is_damaged_is_not_expired(compacted: Stand) -> None:
     assert records(compacted) == []
 
 
-def test_a_file_that_cannot_be_deleted_leaves_the_rest_to_the_next_job(compacted: Stand) -> None:
+def test_a_file_that_cannot_be_deleted_leaves_the_rest_to_the_next_job(
+    compacted: SampleTable,
+) -> None:
     """The metadata folder is out of reach when it comes to manifests; the snapshots are gone."""
     lost = Path(compacted.table.metadata.snapshots[0].manifest_list.removeprefix("file://"))
     parent = lost.parent
@@ -259,7 +263,7 @@ def test_a_file_that_cannot_be_deleted_leaves_the_rest_to_the_next_job(compacted
     assert (unnamed(compacted), records(compacted)) == (set(), [])
 
 
-def test_a_manifest_that_is_gone_already_does_not_stop_an_expiry(compacted: Stand) -> None:
+def test_a_manifest_that_is_gone_already_does_not_stop_an_expiry(compacted: SampleTable) -> None:
     snapshot = compacted.table.metadata.snapshots[0]
     Path(snapshot.manifest_list.removeprefix("file://")).unlink()
     done = compacted.run(KEEP_ONE, now=lambda: LATER)
@@ -267,32 +271,34 @@ def test_a_manifest_that_is_gone_already_does_not_stop_an_expiry(compacted: Stan
     assert (unnamed(compacted), records(compacted)) == (set(), [])
 
 
-def test_an_expiry_that_ends_well_leaves_no_record(compacted: Stand) -> None:
+def test_an_expiry_that_ends_well_leaves_no_record(compacted: SampleTable) -> None:
     assert compacted.run(KEEP_ONE, now=lambda: LATER).status is Ended.COMPLETED
     assert (unnamed(compacted), records(compacted)) == (set(), [])
 
 
-def test_records_are_written_and_found_where_the_metadata_is(stand: Stand, tmp_path: Path) -> None:
-    stand.create(
+def test_records_are_written_and_found_where_the_metadata_is(
+    sample: SampleTable, tmp_path: Path
+) -> None:
+    sample.create(
         **{
             "write.metadata.path": f"file://{tmp_path}/meta",
             "write.data.path": f"file://{tmp_path}/pool",
         }
     )
-    stand.run(COMPACT)
-    killed_at(stand, "expiry_committed")
+    sample.run(COMPACT)
+    killed_at(sample, "expiry_committed")
     assert len(list((tmp_path / "meta").glob("*-expired-*.json"))) == 1
-    assert next_job(stand) == 18
+    assert next_job(sample) == 18
     assert list((tmp_path / "meta").glob("*-expired-*.json")) == []
     assert len(list((tmp_path / "pool").rglob("*.parquet"))) == 1
-    assert len(stand.ids()) == 60
+    assert len(sample.ids()) == 60
 
 
 def test_files_of_killed_attempts_are_found_where_the_table_writes(
-    stand: Stand,
+    sample: SampleTable,
     tmp_path: Path,
 ) -> None:
-    stand.create(
+    sample.create(
         **{
             "write.metadata.path": f"file://{tmp_path}/meta",
             "write.data.path": f"file://{tmp_path}/pool",
@@ -305,12 +311,12 @@ def test_files_of_killed_attempts_are_found_where_the_table_writes(
     ]
     for path in left:
         path.write_bytes(b"x")
-    assert next_job(stand, now=LATER) == 2
+    assert next_job(sample, now=LATER) == 2
     assert not any(path.exists() for path in left)
-    assert len(stand.ids()) == 60
+    assert len(sample.ids()) == 60
 
 
-def test_statistics_of_expired_snapshots_go_and_shared_ones_stay(compacted: Stand) -> None:
+def test_statistics_of_expired_snapshots_go_and_shared_ones_stay(compacted: SampleTable) -> None:
     from pyiceberg.table.statistics import StatisticsFile
 
     first, last = compacted.table.metadata.snapshots[0], compacted.table.metadata.snapshots[-1]

@@ -23,16 +23,16 @@ from penstock.maintenance.handlers import Maintainer
 from penstock.maintenance.payloads import MAINTENANCE
 from penstock.maintenance.tables.tier import Tier
 from penstock.worker import Handlers
-from tests.graphs.stand import settings, standing, until
+from tests.graphs.deployment import running_deployment, settings, until
 from tests.jobs.conformance import Clock
 from tests.maintenance.counting_io import READS, CountingFileIO
-from tests.maintenance.tables import Stand
+from tests.maintenance.tables import SampleTable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
-    from tests.graphs.stand import Stand as PlaneStand
+    from tests.graphs.deployment import SampleTable as Deployment
 
 PARTITIONS, FILES = 30, 4
 TEXT_BYTES = 700_000
@@ -53,18 +53,18 @@ class Time:
 class Scene:
     """A control plane with one table in its own catalog, and time that a test moves."""
 
-    plane: PlaneStand
+    plane: Deployment
     database_clock: Clock
     time: Time = field(default_factory=Time)
 
     def __post_init__(self) -> None:
-        assert self.plane.parts.maintenance is not None
-        self.kept = self.plane.parts.maintenance
-        self.table = Stand(self.kept.desk.pool.get("lake"))
+        assert self.plane.services.maintenance is not None
+        self.kept = self.plane.services.maintenance
+        self.table = SampleTable(self.kept.service.pool.get("lake"))
 
     @property
     def name(self) -> Any:
-        return self.kept.desk.name("lake", "shop", "orders")
+        return self.kept.service.name("lake", "shop", "orders")
 
     async def pass_by(self, span: timedelta) -> None:
         self.time.ahead += span
@@ -79,7 +79,7 @@ class Scene:
 
     async def settled(self) -> None:
         async def is_it() -> bool:
-            rows = await self.kept.desk.store.last_jobs(self.name)
+            rows = await self.kept.service.store.last_jobs(self.name)
             return all(row["status"] is not None for row in rows)
 
         await until(is_it)
@@ -122,9 +122,11 @@ async def scene(
         "py-io-impl": f"{CountingFileIO.__module__}.{CountingFileIO.__name__}",
     }
     connection = await asyncpg.connect(database)
-    async with standing(database, settings(tmp_path, catalogs={"lake": catalog})) as plane:
+    async with running_deployment(
+        database, settings(tmp_path, catalogs={"lake": catalog})
+    ) as plane:
         scene = Scene(plane, Clock(connection))
-        monkeypatch.setattr(scene.kept.desk, "_clock", scene.time)
+        monkeypatch.setattr(scene.kept.service, "_clock", scene.time)
         monkeypatch.setattr(scene.kept.planner, "_clock", scene.time)
         yield scene
     await connection.close()
@@ -148,7 +150,7 @@ async def test_a_table_is_not_unwell_for_what_its_maintenance_would_leave_alone(
     spread: Scene,
 ) -> None:
     await spread.pass_by(HALF_AN_HOUR)
-    facts, health = await spread.kept.desk.look(spread.name, Tier.MANIFESTS)
+    facts, health = await spread.kept.service.look(spread.name, Tier.MANIFESTS)
     assert (facts.data_files, facts.small_files) == (PARTITIONS * FILES, PARTITIONS * FILES)
     assert facts.bytes is not None
     assert facts.bytes > 32 * 1024 * 1024, "a tiny table would be healthy in any case"
@@ -160,7 +162,7 @@ async def test_a_table_is_not_unwell_for_what_its_maintenance_would_leave_alone(
         0,
     )
     assert "too few in any one partition" in small_files.message
-    [outcome] = await spread.kept.desk.plan(spread.name, parse(["rewrite_data_files"]))
+    [outcome] = await spread.kept.service.plan(spread.name, parse(["rewrite_data_files"]))
     assert (outcome.status, outcome.skipped["too_few_files"]) == (
         "nothing_to_do",
         PARTITIONS * FILES,
@@ -178,8 +180,8 @@ async def test_the_planner_asks_for_nothing_in_two_days_of_passes_over_such_a_ta
 async def test_what_the_score_promises_is_what_the_plan_takes(spread: Scene) -> None:
     await asyncio.to_thread(spread.write, 5)
     await spread.pass_by(HALF_AN_HOUR)
-    _facts, health = await spread.kept.desk.look(spread.name, Tier.MANIFESTS)
-    [outcome] = await spread.kept.desk.plan(spread.name, parse(["rewrite_data_files"]))
+    _facts, health = await spread.kept.service.look(spread.name, Tier.MANIFESTS)
+    [outcome] = await spread.kept.service.plan(spread.name, parse(["rewrite_data_files"]))
     [issue] = [issue for issue in health.issues if issue.code == "small_files"]
     promised = (issue.evidence["rewritten_files"], issue.evidence["written_files"])
     assert promised == (outcome.rewritten_files, outcome.added_files) == (5 * (FILES + 1), 5)
@@ -193,11 +195,11 @@ async def test_partitions_that_are_being_written_to_weigh_when_they_are_left_alo
     """And nobody reads a manifest to find that out: the table does not change, only its age
     does."""
     await asyncio.to_thread(spread.write)
-    _, now = await spread.kept.desk.look(spread.name, Tier.MANIFESTS)
+    _, now = await spread.kept.service.look(spread.name, Tier.MANIFESTS)
     assert now.score == 100
     READS.clear()
     await spread.pass_by(timedelta(minutes=6))
-    _, later = await spread.kept.desk.look(spread.name, Tier.MANIFESTS)
+    _, later = await spread.kept.service.look(spread.name, Tier.MANIFESTS)
     assert later.score < 80
     assert READS["avro"] == 0
 
@@ -208,14 +210,14 @@ async def test_a_policy_is_judged_by_its_own_actions(spread: Scene) -> None:
         health_below=80,
         actions=["expire_snapshots", {"name": "rewrite_data_files", "min_input_files": 4}],
     )
-    _, health = await spread.kept.desk.look(spread.name, Tier.MANIFESTS)
+    _, health = await spread.kept.service.look(spread.name, Tier.MANIFESTS)
     assert health.score < 80
     await spread.govern(
         health_below=80, actions=[{"name": "rewrite_data_files", "min_input_files": 4}]
     )
     assert await spread.planned() == 1
-    await spread.plane.parts.store.cancel(
-        (await spread.kept.desk.store.last_jobs(spread.name))[0]["job_id"], actor="me"
+    await spread.plane.services.store.cancel(
+        (await spread.kept.service.store.last_jobs(spread.name))[0]["job_id"], actor="me"
     )
     await spread.pass_by(timedelta(hours=2))
     await spread.govern(health_below=80, actions=["expire_snapshots"])
@@ -227,7 +229,7 @@ async def test_jobs_that_find_nothing_to_do_back_off_until_the_table_changes(spr
     async with spread.working():
         asked = await spread.jobs_over(timedelta(hours=80), HALF_AN_HOUR)
         assert [at.total_seconds() / 3600 for at in asked] == [0, 1, 3, 7, 15, 31, 63]
-        rows = await spread.kept.desk.store.last_jobs(spread.name)
+        rows = await spread.kept.service.store.last_jobs(spread.name)
         assert all(row["idle"] for row in rows)
         await asyncio.to_thread(spread.write, 1)
         assert await spread.planned() == 1
@@ -241,8 +243,8 @@ async def test_jobs_whose_budget_is_too_small_for_any_of_it_back_off_too(spread:
     async with spread.working():
         asked = await spread.jobs_over(timedelta(hours=8), HALF_AN_HOUR)
         assert [at.total_seconds() / 3600 for at in asked] == [0, 1, 3, 7]
-    [result] = await spread.kept.desk.store.actions(
-        (await spread.kept.desk.store.last_jobs(spread.name))[0]["job_id"]
+    [result] = await spread.kept.service.store.actions(
+        (await spread.kept.service.store.last_jobs(spread.name))[0]["job_id"]
     )
     assert (result["status"], result["result"]["commits"]) == ("partial", 0)
 
@@ -253,7 +255,7 @@ async def test_a_job_that_did_something_is_not_followed_by_a_pause(spread: Scene
     async with spread.working():
         assert await spread.planned() == 1
         await spread.settled()
-        [row] = await spread.kept.desk.store.last_jobs(spread.name)
+        [row] = await spread.kept.service.store.last_jobs(spread.name)
         assert (row["status"], row["idle"]) == (10, False)
         await spread.pass_by(timedelta(minutes=6))
         assert await spread.planned() == 1
@@ -271,7 +273,7 @@ async def test_manifests_are_read_once_for_each_snapshot(scene: Scene) -> None:
         await scene.pass_by(HALF_AN_HOUR)
     assert reads == [(True, True), (False, True), (False, True), (False, True)]
 
-    await scene.kept.desk.look(scene.name, Tier.METADATA)
+    await scene.kept.service.look(scene.name, Tier.METADATA)
     READS.clear()
     await scene.planned()
     assert READS["avro"] == 0, "a look at the metadata alone has not made it forget the manifests"
@@ -280,7 +282,7 @@ async def test_manifests_are_read_once_for_each_snapshot(scene: Scene) -> None:
     READS.clear()
     await scene.planned()
     assert READS["avro"] > 0
-    seen = await scene.kept.desk.store.seen(scene.name)
+    seen = await scene.kept.service.store.seen(scene.name)
     assert seen is not None
     assert (seen.facts["data_files"], seen.facts["tier"]) == (7, "manifests")
 
@@ -294,7 +296,7 @@ async def test_manifests_are_read_again_when_they_are_judged_otherwise(scene: Sc
 
     async def read() -> bool:
         READS.clear()
-        await scene.kept.desk.refresh()
+        await scene.kept.service.refresh()
         return READS["avro"] > 0
 
     assert [await read(), await read()] == [True, False]
@@ -305,7 +307,7 @@ async def test_manifests_are_read_again_when_they_are_judged_otherwise(scene: Sc
     await scene.govern(actions=[{"name": "rewrite_data_files", "min_input_files": 2}])
     assert [await read(), await read()] == [True, False]
     READS.clear()
-    await scene.kept.desk.refresh(afresh=True)
+    await scene.kept.service.refresh(afresh=True)
     assert READS["avro"] > 0, "somebody asked for it"
 
 
@@ -316,7 +318,7 @@ async def test_age_is_judged_anew_at_each_pass_without_reading_a_manifest(scene:
     READS.clear()
     await scene.pass_by(timedelta(days=11))
     assert await scene.planned() == 1, "snapshots can expire by now"
-    seen = await scene.kept.desk.store.seen(scene.name)
+    seen = await scene.kept.service.store.seen(scene.name)
     assert seen is not None
     [history] = [issue for issue in seen.health["issues"] if issue["code"] == "history"]
     assert (history["evidence"]["expirable_snapshots"], history["points"]) == (3, 4.5)
@@ -375,8 +377,8 @@ async def test_a_table_that_becomes_unreadable_during_a_pass_does_not_end_the_pa
 ) -> None:
     await asyncio.to_thread(scene.table.create, files=2)
     await scene.govern(commits=1)
-    await scene.kept.desk.refresh(tier=Tier.MANIFESTS)
-    [seen], _ = await scene.kept.desk.store.tables()
+    await scene.kept.service.refresh(tier=Tier.MANIFESTS)
+    [seen], _ = await scene.kept.service.store.tables()
     policies = await scene.kept.policies.all()
     assert (await scene.kept.planner.judge(seen, policies)).due is not None
     location = (await asyncio.to_thread(lambda: scene.table.table.metadata_location)).removeprefix(

@@ -14,7 +14,7 @@ import pytest
 from penstock.maintenance.actions.model import Ended
 from penstock.maintenance.tables.catalogs import CatalogConfig, open_catalog
 from penstock.maintenance.tables.rest_catalog import RestCatalogAdapter
-from tests.maintenance.tables import Stand, rows
+from tests.maintenance.tables import SampleTable, rows
 from tests.servers.http import HttpServer, Request, Response
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 REFS = {"snapshot-loading-mode": "refs"}
 
 
-def serving(catalog: Stand, overrides: dict[str, str]) -> HttpServer:
+def serving(catalog: SampleTable, overrides: dict[str, str]) -> HttpServer:
     face = RestCatalogAdapter(catalog.catalog)
 
     def answer(request: Request) -> dict[str, object]:
@@ -54,21 +54,21 @@ def serving(catalog: Stand, overrides: dict[str, str]) -> HttpServer:
 
 @pytest.mark.parametrize(("properties", "overrides"), [(REFS, {}), ({}, REFS)])
 async def test_files_of_snapshots_that_no_branch_names_are_no_orphans(
-    stand: Stand, properties: dict[str, str], overrides: dict[str, str]
+    sample: SampleTable, properties: dict[str, str], overrides: dict[str, str]
 ) -> None:
-    stand.create()
-    stand.table.overwrite(rows(0, 50_000))
-    ids = [snapshot.snapshot_id for snapshot in stand.table.metadata.snapshots]
-    before = [stand.ids(snapshot_id) for snapshot_id in ids]
+    sample.create()
+    sample.table.overwrite(rows(0, 50_000))
+    ids = [snapshot.snapshot_id for snapshot in sample.table.metadata.snapshots]
+    before = [sample.ids(snapshot_id) for snapshot_id in ids]
 
     def clean(uri: str) -> Outcome:
         config = CatalogConfig(name="far", type="rest", uri=uri, properties=properties)
-        far = Stand(open_catalog(config))
+        far = SampleTable(open_catalog(config))
         done = far.run("remove_orphan_files", now=lambda: datetime.now(UTC) + timedelta(days=10))
         far.catalog.close()
         return done
 
-    async with serving(stand, overrides) as server:
+    async with serving(sample, overrides) as server:
         done = await asyncio.to_thread(clean, f"http://127.0.0.1:{server.port}")
     assert done.status is Ended.NOTHING_TO_DO, done.message
-    assert [stand.ids(snapshot_id) for snapshot_id in ids] == before
+    assert [sample.ids(snapshot_id) for snapshot_id in ids] == before

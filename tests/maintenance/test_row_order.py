@@ -26,7 +26,7 @@ from pyiceberg.types import (
 from penstock.maintenance.actions.model import MB, Ended
 from penstock.maintenance.tables.content import ManifestReader
 from penstock.maintenance.tables.z_curve import ZCurve
-from tests.maintenance.tables import COMPACT, Stand
+from tests.maintenance.tables import COMPACT, SampleTable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,32 +34,32 @@ if TYPE_CHECKING:
 SMALL_TARGET = MB // 16
 
 
-def scattered(stand: Stand, *, files: int = 6, rows: int = 10_000) -> Stand:
+def scattered(sample: SampleTable, *, files: int = 6, rows: int = 10_000) -> SampleTable:
     """Every file holds values from everywhere in both columns."""
     schema = Schema(
         NestedField(1, "x", LongType(), required=False),
         NestedField(2, "y", StringType(), required=False),
         NestedField(3, "pay", DoubleType(), required=False),
     )
-    stand.catalog.create_namespace_if_not_exists(stand.name[0])
-    stand.catalog.create_table(stand.name, schema)
+    sample.catalog.create_namespace_if_not_exists(sample.name[0])
+    sample.catalog.create_table(sample.name, schema)
     rng = random.Random(7)
     for _ in range(files):
         numbers = [rng.randrange(1_000_000) if rng.random() > 0.01 else None for _ in range(rows)]
         texts = [f"user-{rng.randrange(1_000_000):07d}" for _ in range(rows)]
         pays = [rng.random() for _ in range(rows)]
-        stand.table.append(pa.table({"x": pa.array(numbers, pa.int64()), "y": texts, "pay": pays}))
-    return stand
+        sample.table.append(pa.table({"x": pa.array(numbers, pa.int64()), "y": texts, "pay": pays}))
+    return sample
 
 
-def content(stand: Stand) -> list[tuple[object, ...]]:
-    columns = stand.table.scan().to_arrow().to_pydict().values()
+def content(sample: SampleTable) -> list[tuple[object, ...]]:
+    columns = sample.table.scan().to_arrow().to_pydict().values()
     return sorted(zip(*columns, strict=True), key=repr)
 
 
-def read_by(stand: Stand, row_filter: str) -> float:
+def read_by(sample: SampleTable, row_filter: str) -> float:
     """The share of all data files that a scan with this filter has to read."""
-    table = stand.table
+    table = sample.table
     every = len(ManifestReader(table.io).content(table.current_snapshot()).data)
     return len(list(table.scan(row_filter=row_filter).plan_files())) / every
 
@@ -67,22 +67,22 @@ def read_by(stand: Stand, row_filter: str) -> float:
 NARROW = ("x >= 300000 and x < 350000", "y >= 'user-0600000' and y < 'user-0650000'")
 
 
-def test_a_z_order_clusters_both_columns_and_keeps_every_row(stand: Stand) -> None:
-    scattered(stand)
-    before = content(stand)
-    assert [read_by(stand, row_filter) for row_filter in NARROW] == [1, 1]
-    done = stand.run({**COMPACT, "sort_order": "zorder(x, y)", "target_file_bytes": SMALL_TARGET})
+def test_a_z_order_clusters_both_columns_and_keeps_every_row(sample: SampleTable) -> None:
+    scattered(sample)
+    before = content(sample)
+    assert [read_by(sample, row_filter) for row_filter in NARROW] == [1, 1]
+    done = sample.run({**COMPACT, "sort_order": "zorder(x, y)", "target_file_bytes": SMALL_TARGET})
     assert (done.status, done.rows) == (Ended.COMPLETED, 60_000)
     assert done.added_files >= 8
-    assert content(stand) == before
-    assert all(read_by(stand, row_filter) <= 0.75 for row_filter in NARROW)
+    assert content(sample) == before
+    assert all(read_by(sample, row_filter) <= 0.75 for row_filter in NARROW)
 
 
-def test_a_sorted_table_clusters_its_first_column_only(stand: Stand) -> None:
-    scattered(stand)
-    stand.run({**COMPACT, "sort_order": "x", "target_file_bytes": SMALL_TARGET})
-    assert read_by(stand, NARROW[0]) <= 0.25
-    assert read_by(stand, NARROW[1]) == 1
+def test_a_sorted_table_clusters_its_first_column_only(sample: SampleTable) -> None:
+    scattered(sample)
+    sample.run({**COMPACT, "sort_order": "x", "target_file_bytes": SMALL_TARGET})
+    assert read_by(sample, NARROW[0]) <= 0.25
+    assert read_by(sample, NARROW[1]) == 1
 
 
 KINDS = {
@@ -131,51 +131,56 @@ def test_a_value_that_was_not_sampled_has_its_place_too() -> None:
     ],
 )
 def test_an_order_that_cannot_be_is_refused_before_anything_is_written(
-    stand: Stand, order: str, why: str
+    sample: SampleTable, order: str, why: str
 ) -> None:
-    scattered(stand, files=2, rows=10)
-    done = stand.run({**COMPACT, "min_input_files": 1, "sort_order": order})
+    scattered(sample, files=2, rows=10)
+    done = sample.run({**COMPACT, "min_input_files": 1, "sort_order": order})
     assert done.status is Ended.REFUSED
     assert why in done.message
-    assert stand.operations() == ["append"] * 2
+    assert sample.operations() == ["append"] * 2
 
 
-def test_the_tables_own_order_is_kept_with_its_nulls_and_named_on_the_files(stand: Stand) -> None:
+def test_the_tables_own_order_is_kept_with_its_nulls_and_named_on_the_files(
+    sample: SampleTable,
+) -> None:
     order = SortOrder(
         SortField(1, IdentityTransform(), SortDirection.DESC, NullOrder.NULLS_LAST),
         SortField(2, IdentityTransform(), SortDirection.ASC, NullOrder.NULLS_FIRST),
     )
     numbers, texts = [1, None, 2, 2], ["a", "b", None, "c"]
-    _ordered(stand, order, numbers, texts)
+    _ordered(sample, order, numbers, texts)
     assert (
-        stand.run({**COMPACT, "min_input_files": 1, "sort_order": "table"}).status
+        sample.run({**COMPACT, "min_input_files": 1, "sort_order": "table"}).status
         is Ended.COMPLETED
     )
-    rows = stand.table.scan().to_arrow()
+    rows = sample.table.scan().to_arrow()
     assert rows["x"].to_pylist() == [2, 2, 1, None]
     assert rows["y"].to_pylist() == [None, "c", "a", "b"]
-    [entry] = ManifestReader(stand.table.io).content(stand.table.current_snapshot()).data
-    assert entry.data_file.sort_order_id == stand.table.sort_order().order_id
+    [entry] = ManifestReader(sample.table.io).content(sample.table.current_snapshot()).data
+    assert entry.data_file.sort_order_id == sample.table.sort_order().order_id
 
 
-def test_a_table_that_sorts_by_a_transform_is_refused(stand: Stand) -> None:
+def test_a_table_that_sorts_by_a_transform_is_refused(sample: SampleTable) -> None:
     order = SortOrder(SortField(1, BucketTransform(4), SortDirection.ASC, NullOrder.NULLS_FIRST))
-    _ordered(stand, order, [1, 2], ["a", "b"])
-    done = stand.run({**COMPACT, "min_input_files": 1, "sort_order": "table"})
+    _ordered(sample, order, [1, 2], ["a", "b"])
+    done = sample.run({**COMPACT, "min_input_files": 1, "sort_order": "table"})
     assert done.status is Ended.REFUSED
     assert "bucket" in done.message
 
 
 def _ordered(
-    stand: Stand, order: SortOrder, numbers: Sequence[int | None], texts: Sequence[str | None]
+    sample: SampleTable,
+    order: SortOrder,
+    numbers: Sequence[int | None],
+    texts: Sequence[str | None],
 ) -> None:
     schema = Schema(
         NestedField(1, "x", LongType(), required=False),
         NestedField(2, "y", StringType(), required=False),
     )
-    stand.catalog.create_namespace_if_not_exists(stand.name[0])
-    stand.catalog.create_table(stand.name, schema, sort_order=order)
+    sample.catalog.create_namespace_if_not_exists(sample.name[0])
+    sample.catalog.create_table(sample.name, schema, sort_order=order)
     for x, y in zip(numbers, texts, strict=True):
-        stand.table.append(
+        sample.table.append(
             pa.table({"x": pa.array([x], pa.int64()), "y": pa.array([y], pa.string())})
         )

@@ -17,7 +17,7 @@ from tests.servers.spark import content
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from tests.maintenance.tables import Stand
+    from tests.maintenance.tables import SampleTable
     from tests.servers.spark import Spark
 
 pytestmark = pytest.mark.xdist_group("spark")
@@ -37,7 +37,7 @@ async def scene(database: str, tmp_path: Path, spark: Spark) -> AsyncIterator[Sp
         yield scene
 
 
-def litter(table: Stand) -> Path:
+def litter(table: SampleTable) -> Path:
     """Deleted rows in every partition, and a file that nobody names."""
     table.delete([3, 14])
     table.delete([22, 31])

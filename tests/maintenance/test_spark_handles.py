@@ -12,7 +12,7 @@ from penstock.jobs.model import Status
 from penstock.kit.errors import ResourceLocked
 from penstock.maintenance.engines.registry import open_engine
 from penstock.maintenance.engines.spark import connect
-from tests.graphs.stand import TOKEN, until
+from tests.graphs.deployment import TOKEN, until
 from tests.maintenance.spark_scene import COMPACT, SparkScene, spark_scene
 from tests.maintenance.test_lifecycle import zygote
 
@@ -134,7 +134,9 @@ async def test_a_server_that_is_gone_is_tried_again_and_then_named(
     scene: SparkScene, engine: str
 ) -> None:
     nowhere = scene.spark.engines[engine]["url"].rpartition(":")[0] + ":1"
-    scene.kept.desk.pool.catalogs.engines[engine] = scene.spark.engines[engine] | {"url": nowhere}
+    scene.kept.service.pool.catalogs.engines[engine] = scene.spark.engines[engine] | {
+        "url": nowhere
+    }
     job_id = await scene.ask(engine, COMPACT)
     async with scene.working():
         view = await scene.over(job_id)

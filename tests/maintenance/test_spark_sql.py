@@ -20,7 +20,7 @@ from penstock.maintenance.engines.spark.sql import literal, statement
 from penstock.maintenance.errors import CommitConflict, CommitUnknown, Refused
 from penstock.maintenance.payloads import TableName
 from penstock.maintenance.tables.catalogs import CatalogConfig, Catalogs, open_catalog
-from tests.maintenance.tables import Stand
+from tests.maintenance.tables import SampleTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,7 +51,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Table]:
             name="lake", type="sql", uri=f"sqlite:///{home}/catalog.db", properties=properties
         )
     )
-    yield Stand(catalog).create(files=0).table
+    yield SampleTable(catalog).create(files=0).table
     catalog.close()
 
 
@@ -149,12 +149,12 @@ def test_a_statement_says_who_asks(render: Any) -> None:
     }
 
 
-def test_what_a_table_promises_its_readers_is_not_undercut(stand: Stand) -> None:
+def test_what_a_table_promises_its_readers_is_not_undercut(sample: SampleTable) -> None:
     properties = {
         "history.expire.max-snapshot-age-ms": str(10 * 86_400_000),
         "history.expire.min-snapshots-to-keep": "5",
     }
-    table = stand.create(files=0, **properties).table
+    table = sample.create(files=0, **properties).table
     [action] = parse([{"name": "expire_snapshots", "older_than_seconds": 0, "retain_last": 1}])
     sql = statement(
         action, NAME, "kept", table, ActionContext(job_id=7, attempt="a", now=lambda: NOON)

@@ -14,7 +14,7 @@ from penstock.maintenance.actions.model import Ended
 from penstock.maintenance.tables.facts import look
 from penstock.maintenance.tables.storage import Locator, StoragePath, TableLocation
 from penstock.maintenance.tables.tier import Tier
-from tests.maintenance.tables import BY_DAY, COMPACT, LATER, SCHEMA, Stand, rows
+from tests.maintenance.tables import BY_DAY, COMPACT, LATER, SCHEMA, SampleTable, rows
 
 VALUES = [
     "a b",
@@ -96,77 +96,79 @@ def test_a_store_contains_what_lies_in_it_and_no_name_that_only_begins_alike() -
     assert [parent.path for parent in table.parents()] == ["/w", ""]
 
 
-def partitioned(stand: Stand) -> Stand:
-    stand.catalog.create_namespace_if_not_exists("shop")
-    stand.catalog.create_table(stand.name, SCHEMA, partition_spec=BY_DAY)
+def partitioned(sample: SampleTable) -> SampleTable:
+    sample.catalog.create_namespace_if_not_exists("shop")
+    sample.catalog.create_table(sample.name, SCHEMA, partition_spec=BY_DAY)
     for number, value in enumerate(VALUES):
         for start in (2 * number, 2 * number + 1):
-            stand.table.append(rows(start, 1, day=value))
-    return stand
+            sample.table.append(rows(start, 1, day=value))
+    return sample
 
 
-def folder_of(stand: Stand) -> Path:
-    return Path(stand.table.location().removeprefix("file://"))
+def folder_of(sample: SampleTable) -> Path:
+    return Path(sample.table.location().removeprefix("file://"))
 
 
-def named_files(stand: Stand) -> set[str]:
-    paths = stand.table.inspect.files()["file_path"].to_pylist()
+def named_files(sample: SampleTable) -> set[str]:
+    paths = sample.table.inspect.files()["file_path"].to_pylist()
     return {path.removeprefix("file://") for path in paths}
 
 
-def age(stand: Stand) -> None:
+def age(sample: SampleTable) -> None:
     at = (datetime.now(UTC) - timedelta(days=4)).timestamp()
-    for path in folder_of(stand).rglob("*"):
+    for path in folder_of(sample).rglob("*"):
         os.utime(path, (at, at))
 
 
-def test_what_is_named_is_what_lies_on_disk_in_every_partition(stand: Stand) -> None:
+def test_what_is_named_is_what_lies_on_disk_in_every_partition(sample: SampleTable) -> None:
     """PyIceberg percent-encodes partition values, and the encoded text is the folder's name."""
-    partitioned(stand)
-    named = named_files(stand)
-    assert named == {str(path) for path in folder_of(stand).rglob("*.parquet")}
+    partitioned(sample)
+    named = named_files(sample)
+    assert named == {str(path) for path in folder_of(sample).rglob("*.parquet")}
     assert sum("%" in path for path in named) >= 16
 
 
-def test_no_file_of_an_odd_partition_is_taken_for_an_orphan(stand: Stand) -> None:
-    partitioned(stand)
-    before = stand.all_rows()
-    age(stand)
-    junk = folder_of(stand) / "data" / "day=a%2Fb" / "junk%20.parquet"
+def test_no_file_of_an_odd_partition_is_taken_for_an_orphan(sample: SampleTable) -> None:
+    partitioned(sample)
+    before = sample.all_rows()
+    age(sample)
+    junk = folder_of(sample) / "data" / "day=a%2Fb" / "junk%20.parquet"
     junk.write_bytes(b"x")
     os.utime(junk, (0, 0))
-    facts = look(stand.table, Tier.STORAGE, now=datetime.now(UTC))
+    facts = look(sample.table, Tier.STORAGE, now=datetime.now(UTC))
     assert (facts.orphan_files, facts.orphan_bytes) == (1, 1)
-    assert stand.plan("remove_orphan_files").files == (str(junk),)
-    done = stand.run("remove_orphan_files")
+    assert sample.plan("remove_orphan_files").files == (str(junk),)
+    done = sample.run("remove_orphan_files")
     assert (done.status, done.deleted_files) == (Ended.COMPLETED, 1), done.message
-    assert stand.all_rows() == before
+    assert sample.all_rows() == before
 
 
-def test_odd_partitions_are_rewritten_and_expired_and_nothing_is_left(stand: Stand) -> None:
-    partitioned(stand)
-    before = stand.all_rows()
-    assert stand.run({**COMPACT, "min_input_files": 2}).status is Ended.COMPLETED
-    done = stand.run(KEEP_ONE, now=lambda: LATER)
+def test_odd_partitions_are_rewritten_and_expired_and_nothing_is_left(sample: SampleTable) -> None:
+    partitioned(sample)
+    before = sample.all_rows()
+    assert sample.run({**COMPACT, "min_input_files": 2}).status is Ended.COMPLETED
+    done = sample.run(KEEP_ONE, now=lambda: LATER)
     assert (done.status, done.after["snapshots"]) == (Ended.COMPLETED, 1)
-    assert stand.all_rows() == before
-    named = named_files(stand)
-    assert named == {str(path) for path in folder_of(stand).rglob("*.parquet")}
+    assert sample.all_rows() == before
+    named = named_files(sample)
+    assert named == {str(path) for path in folder_of(sample).rglob("*.parquet")}
 
 
-def test_a_percent_sign_in_the_location_is_taken_as_it_is(stand: Stand, tmp_path: Path) -> None:
-    stand.catalog.create_namespace("shop")
-    stand.catalog.create_table(stand.name, SCHEMA, location=f"file://{tmp_path}/odd%20 place/t")
+def test_a_percent_sign_in_the_location_is_taken_as_it_is(
+    sample: SampleTable, tmp_path: Path
+) -> None:
+    sample.catalog.create_namespace("shop")
+    sample.catalog.create_table(sample.name, SCHEMA, location=f"file://{tmp_path}/odd%20 place/t")
     for start in range(6):
-        stand.append(start * 10, 10)
-    age(stand)
-    assert stand.run("remove_orphan_files").status is Ended.NOTHING_TO_DO
-    assert len(stand.ids()) == 60
+        sample.append(start * 10, 10)
+    age(sample)
+    assert sample.run("remove_orphan_files").status is Ended.NOTHING_TO_DO
+    assert len(sample.ids()) == 60
 
 
-def test_a_file_that_is_named_by_an_encoded_uri_is_kept_too(stand: Stand) -> None:
-    stand.create()
-    location = TableLocation(stand.table)
+def test_a_file_that_is_named_by_an_encoded_uri_is_kept_too(sample: SampleTable) -> None:
+    sample.create()
+    location = TableLocation(sample.table)
     name = f"file://{location.path}/data/a%20b%2Bc.parquet"
     assert f"{location.path}/data/a b+c.parquet" in location.protected([name])
     assert location.missing([name], {f"{location.path}/data/a b+c.parquet"}) == []
@@ -175,79 +177,79 @@ def test_a_file_that_is_named_by_an_encoded_uri_is_kept_too(stand: Stand) -> Non
 
 @pytest.mark.parametrize("suffix", ["/", "//", "/./", "/../t"])
 def test_the_spelling_of_a_location_does_not_matter(
-    stand: Stand,
+    sample: SampleTable,
     tmp_path: Path,
     suffix: str,
 ) -> None:
-    stand.catalog.create_namespace("shop")
+    sample.catalog.create_namespace("shop")
     (tmp_path / "w" / "t").mkdir(parents=True)
-    stand.catalog.create_table(stand.name, SCHEMA, location=f"file:{tmp_path}/w/t{suffix}")
+    sample.catalog.create_table(sample.name, SCHEMA, location=f"file:{tmp_path}/w/t{suffix}")
     for start in range(6):
-        stand.append(start * 10, 10)
+        sample.append(start * 10, 10)
     real = tmp_path / "w" / "t"
     junk = real / "data" / "junk"
     junk.write_bytes(b"x")
     for path in real.rglob("*"):
         os.utime(path, (0, 0))
-    assert stand.plan("remove_orphan_files").files == (str(junk),)
-    done = stand.run("remove_orphan_files")
+    assert sample.plan("remove_orphan_files").files == (str(junk),)
+    done = sample.run("remove_orphan_files")
     assert (done.status, done.deleted_files) == (Ended.COMPLETED, 1), done.message
     assert not junk.exists()
-    assert len(stand.ids()) == 60
+    assert len(sample.ids()) == 60
 
 
-def test_files_behind_symbolic_links_are_never_orphans(stand: Stand, tmp_path: Path) -> None:
+def test_files_behind_symbolic_links_are_never_orphans(sample: SampleTable, tmp_path: Path) -> None:
     """The data lies elsewhere and is named there; the location shows it by a link, and one that
     goes in circles.
     """
     (tmp_path / "disk").mkdir()
-    stand.create(**{"write.data.path": f"file://{tmp_path}/disk"})
-    root = folder_of(stand)
+    sample.create(**{"write.data.path": f"file://{tmp_path}/disk"})
+    root = folder_of(sample)
     (root / "data").symlink_to(tmp_path / "disk")
     (root / "circle").symlink_to(root)
     (tmp_path / "disk" / "also-elsewhere.parquet").write_bytes(b"x")
     for path in (*root.rglob("*"), *(tmp_path / "disk").rglob("*")):
         os.utime(path, (0, 0))
-    done = stand.run("remove_orphan_files")
+    done = sample.run("remove_orphan_files")
     assert (done.status, done.deleted_files) == (Ended.NOTHING_TO_DO, 0), done.message
-    assert len(stand.ids()) == 60
-    assert len(TableLocation(stand.table).files()) == len(list((root / "metadata").iterdir()))
+    assert len(sample.ids()) == 60
+    assert len(TableLocation(sample.table).files()) == len(list((root / "metadata").iterdir()))
 
 
 def test_a_table_whose_location_is_reached_by_a_link_is_tidied_where_it_is(
-    stand: Stand,
+    sample: SampleTable,
     tmp_path: Path,
 ) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
-    stand.catalog.create_namespace("shop")
-    stand.catalog.create_table(stand.name, SCHEMA, location=f"file://{tmp_path}/link/t")
+    sample.catalog.create_namespace("shop")
+    sample.catalog.create_table(sample.name, SCHEMA, location=f"file://{tmp_path}/link/t")
     for start in range(6):
-        stand.append(start * 10, 10)
+        sample.append(start * 10, 10)
     junk = tmp_path / "real" / "t" / "data" / "junk"
     junk.write_bytes(b"x")
     for path in (tmp_path / "real").rglob("*"):
         os.utime(path, (0, 0))
-    assert stand.run("remove_orphan_files").deleted_files == 1
-    assert len(stand.ids()) == 60
+    assert sample.run("remove_orphan_files").deleted_files == 1
+    assert len(sample.ids()) == 60
 
 
-def test_a_location_without_a_folder_has_no_orphans(stand: Stand, tmp_path: Path) -> None:
-    stand.catalog.create_namespace("shop")
+def test_a_location_without_a_folder_has_no_orphans(sample: SampleTable, tmp_path: Path) -> None:
+    sample.catalog.create_namespace("shop")
     elsewhere = {
         "write.metadata.path": f"file://{tmp_path}/meta",
         "write.data.path": f"file://{tmp_path}/data",
     }
     nowhere = f"file://{tmp_path}/nowhere"
-    stand.catalog.create_table(stand.name, SCHEMA, location=nowhere, properties=elsewhere)
-    stand.append(0, 10)
-    assert stand.run("remove_orphan_files").status is Ended.NOTHING_TO_DO
-    assert stand.plan("remove_orphan_files").status is Ended.NOTHING_TO_DO
-    assert look(stand.table, Tier.STORAGE, now=datetime.now(UTC)).orphan_files == 0
+    sample.catalog.create_table(sample.name, SCHEMA, location=nowhere, properties=elsewhere)
+    sample.append(0, 10)
+    assert sample.run("remove_orphan_files").status is Ended.NOTHING_TO_DO
+    assert sample.plan("remove_orphan_files").status is Ended.NOTHING_TO_DO
+    assert look(sample.table, Tier.STORAGE, now=datetime.now(UTC)).orphan_files == 0
 
 
-def test_a_table_without_snapshots_has_nothing_to_do(stand: Stand) -> None:
-    stand.create(files=0)
+def test_a_table_without_snapshots_has_nothing_to_do(sample: SampleTable) -> None:
+    sample.create(files=0)
     for action in (
         KEEP_ONE,
         COMPACT,
@@ -255,33 +257,33 @@ def test_a_table_without_snapshots_has_nothing_to_do(stand: Stand) -> None:
         "rewrite_position_delete_files",
         "remove_orphan_files",
     ):
-        done = stand.run(action, now=lambda: LATER)
+        done = sample.run(action, now=lambda: LATER)
         assert done.status is Ended.NOTHING_TO_DO, (action, done.message)
-    assert stand.ids() == []
+    assert sample.ids() == []
 
 
-def test_what_other_tools_keep_apart_is_left_to_them(stand: Stand) -> None:
+def test_what_other_tools_keep_apart_is_left_to_them(sample: SampleTable) -> None:
     """As with Spark, names that begin with `_` or `.` are hidden."""
-    stand.create(files=8)
-    root = folder_of(stand)
+    sample.create(files=8)
+    root = folder_of(sample)
     hidden = [root / "_delta_log" / "0.json", root / "data" / ".hoodie" / "x", root / "_SUCCESS"]
     shown = [root / "data" / "x_y" / "z", root / "datum"]
     for path in (*hidden, *shown):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"x")
-    age(stand)
-    assert look(stand.table, Tier.STORAGE, now=datetime.now(UTC)).orphan_files == 2
-    assert stand.run("remove_orphan_files").deleted_files == 2
+    age(sample)
+    assert look(sample.table, Tier.STORAGE, now=datetime.now(UTC)).orphan_files == 2
+    assert sample.run("remove_orphan_files").deleted_files == 2
     assert [path.exists() for path in (*hidden, *shown)] == [True] * 3 + [False] * 2
 
 
-def test_a_partition_whose_name_begins_like_a_hidden_one_is_tidied(stand: Stand) -> None:
+def test_a_partition_whose_name_begins_like_a_hidden_one_is_tidied(sample: SampleTable) -> None:
     field = PartitionField(source_id=2, field_id=1000, transform=IdentityTransform(), name="_day")
-    stand.catalog.create_namespace("shop")
-    stand.catalog.create_table(stand.name, SCHEMA, partition_spec=PartitionSpec(field))
+    sample.catalog.create_namespace("shop")
+    sample.catalog.create_table(sample.name, SCHEMA, partition_spec=PartitionSpec(field))
     for start in range(8):
-        stand.append(start * 10, 10)
-    junk = folder_of(stand) / "data" / "_day=d0" / "junk"
+        sample.append(start * 10, 10)
+    junk = folder_of(sample) / "data" / "_day=d0" / "junk"
     junk.write_bytes(b"x")
-    age(stand)
-    assert stand.plan("remove_orphan_files").files == (str(junk),)
+    age(sample)
+    assert sample.plan("remove_orphan_files").files == (str(junk),)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from penstock.maintenance.actions.model import Ended
 from penstock.maintenance.tables.catalogs import CatalogConfig, open_catalog
-from tests.maintenance.tables import COMPACT, Stand
+from tests.maintenance.tables import COMPACT, SampleTable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,7 +24,7 @@ def test_beside_writers_in_other_processes_no_row_is_lost_doubled_or_brought_bac
     catalog = open_catalog(
         CatalogConfig(name="lake", type="sql", uri=database, properties=properties)
     )
-    stand = Stand(catalog).create()
+    sample = SampleTable(catalog).create()
     command = [sys.executable, "-m", "tests.maintenance.writer", database, properties["warehouse"]]
     writers = {
         role: subprocess.Popen([*command, role, str(SECONDS), str(start)], stdout=subprocess.PIPE)
@@ -34,13 +34,13 @@ def test_beside_writers_in_other_processes_no_row_is_lost_doubled_or_brought_bac
     until = time.monotonic() + 60
     while any(writer.poll() is None for writer in writers.values()) and time.monotonic() < until:
         actions = (EXPIRE, COMPACT, "rewrite_position_delete_files", "rewrite_manifests")
-        ended += [stand.run(action).status for action in actions]
+        ended += [sample.run(action).status for action in actions]
     outputs = {
         role: json.loads(writer.communicate()[0].splitlines()[-1])
         for role, writer in writers.items()
     }
     assert all(writer.returncode == 0 for writer in writers.values())
-    ids = stand.ids()
+    ids = sample.ids()
     assert len(ids) == len(set(ids))
     assert set(ids) == (set(range(60)) | set(outputs["append"])) - set(outputs["delete"])
     assert ended.count(Ended.COMPLETED) >= 3

@@ -18,8 +18,8 @@ from penstock.sources.trino.client import Client
 from penstock.sources.trino.config import Config
 from penstock.sources.trino.headers import Session
 from penstock.sources.trino.wire import Wire
-from tests.graphs.stand import settings, standing, until
-from tests.maintenance.tables import COMPACT, Stand
+from tests.graphs.deployment import running_deployment, settings, until
+from tests.maintenance.tables import COMPACT, SampleTable
 from tests.maintenance.test_lifecycle import Scene
 from tests.servers.process import free_ports
 from tests.servers.trino import Trino, trino
@@ -111,17 +111,17 @@ async def test_trino_reads_what_we_maintained_on_s3_and_maintains_it_itself(
         }
         far = {"type": "trino", "url": f"http://127.0.0.1:{port}", "catalog": "kept"}
         config = settings(tmp_path, catalogs={"lake": catalog}, maintenance_engines={"far": far})
-        async with standing(database, config) as plane:
+        async with running_deployment(database, config) as plane:
             scene = Scene(plane)
             await asyncio.to_thread(_maintained, scene.table)
             with serving(tmp_path / "trino", scene.url, s3) as server:
-                scene.kept.desk.pool.catalogs.engines["far"] = far | {"url": server.url}
+                scene.kept.service.pool.catalogs.engines["far"] = far | {"url": server.url}
                 await _compare(scene.table, server)
                 await asyncio.to_thread(_small_files, scene.table)
                 await _maintain_there(scene, server)
 
 
-def _maintained(table: Stand) -> None:
+def _maintained(table: SampleTable) -> None:
     """Rewritten, with deletes applied, merged and still pending, manifests rewritten, snapshots
     expired."""
     table.create(partitioned=True)
@@ -132,12 +132,12 @@ def _maintained(table: Stand) -> None:
     table.run({"name": "expire_snapshots", "older_than_seconds": 0, "retain_last": 1})
 
 
-def _small_files(table: Stand) -> None:
+def _small_files(table: SampleTable) -> None:
     for n in range(3):
         table.append(1000 + 10 * n, 10)
 
 
-async def _compare(table: Stand, server: Trino) -> None:
+async def _compare(table: SampleTable, server: Trino) -> None:
     answer = await ask(server, 'SELECT id, day, note FROM "kept"."shop"."orders" ORDER BY id')
     rows = await asyncio.to_thread(table.all_rows)
     assert answer == [[row["id"], row["day"], row["note"]] for row in rows]
@@ -147,16 +147,18 @@ async def _compare(table: Stand, server: Trino) -> None:
 async def _maintain_there(scene: Scene, server: Trino) -> None:
     before = await asyncio.to_thread(scene.table.ids)
     actions = parse(["rewrite_data_files", "rewrite_manifests", "rewrite_position_delete_files"])
-    order = Order(name=scene.kept.desk.name(None, "shop", "orders"), actions=actions, engine="far")
-    job_id = await scene.kept.desk.submit(order, actor="me")
+    order = Order(
+        name=scene.kept.service.name(None, "shop", "orders"), actions=actions, engine="far"
+    )
+    job_id = await scene.kept.service.submit(order, actor="me")
     async with scene.working():
         await scene.over(job_id)
-    results = {a["action"]: a for a in await scene.kept.desk.store.actions(job_id)}
+    results = {a["action"]: a for a in await scene.kept.service.store.actions(job_id)}
     compacted = results["rewrite_data_files"]["result"]
     assert (compacted["status"], compacted["engine"]) == ("completed", "trino"), compacted
     assert compacted["after"]["files"] < compacted["before"]["files"]
     assert results["rewrite_position_delete_files"]["status"] == "refused"
     assert await asyncio.to_thread(scene.table.ids) == before
-    assert (await scene.plane.parts.store.job(job_id)).result["actions"][
+    assert (await scene.plane.services.store.job(job_id)).result["actions"][
         "rewrite_data_files"
     ] == "completed"

@@ -16,7 +16,7 @@ from penstock.kit.errors import ResourceLocked
 from penstock.maintenance.actions.model import parse
 from penstock.maintenance.engines.trino import QUERY_ID
 from penstock.maintenance.payloads import MAINTENANCE, Order
-from tests.graphs.stand import TOKEN, connected, settings, standing, until
+from tests.graphs.deployment import TOKEN, connected, running_deployment, settings, until
 from tests.maintenance.tables import rows
 from tests.maintenance.test_lifecycle import Scene, zygote
 from tests.servers.trino_engine import Result
@@ -58,15 +58,15 @@ class Far:
 
     @property
     def store(self) -> Any:
-        return self.scene.plane.parts.store
+        return self.scene.plane.services.store
 
     def queries(self, word: str = "optimize(") -> list[Query]:
         return [query for query in self.trino.queries.values() if word in query.sql]
 
     async def submit(self, *actions: str, dry_run: bool = False) -> int:
-        name = self.scene.kept.desk.name(None, "shop", "orders")
+        name = self.scene.kept.service.name(None, "shop", "orders")
         order = Order(name=name, actions=parse(actions or ACTIONS), engine="far", dry_run=dry_run)
-        return await self.scene.kept.desk.submit(order, actor="me")
+        return await self.scene.kept.service.submit(order, actor="me")
 
     async def running(self) -> Query:
         async def is_it() -> bool:
@@ -95,7 +95,9 @@ class Far:
         await self.store.reap()
 
     async def told(self, job_id: int) -> dict[str, str]:
-        return {a["action"]: a["status"] for a in await self.scene.kept.desk.store.actions(job_id)}
+        return {
+            a["action"]: a["status"] for a in await self.scene.kept.service.store.actions(job_id)
+        }
 
 
 @asynccontextmanager
@@ -104,7 +106,7 @@ async def far_away(database: str, home: Path) -> AsyncIterator[Far]:
         engine = {"type": "trino", "url": trino.url, "catalog": "kept"}
         catalog = {"warehouse": (home / "warehouse").as_uri()}
         config = settings(home, catalogs={"lake": catalog}, maintenance_engines={"far": engine})
-        async with standing(database, config) as plane:
+        async with running_deployment(database, config) as plane:
             scene = Scene(plane)
             await asyncio.to_thread(scene.table.create)
             yield Far(scene, trino, database)

@@ -9,19 +9,19 @@ from pyiceberg.io.pyarrow import PyArrowFileIO
 
 from penstock.maintenance.errors import TableUnreadable
 from penstock.maintenance.tables.avro_check import read_avro
-from tests.maintenance.tables import Stand, rows
+from tests.maintenance.tables import SampleTable, rows
 
 SYNC = 16
 
 
 @pytest.fixture
-def manifest(stand: Stand) -> bytes:
+def manifest(sample: SampleTable) -> bytes:
     """A manifest of several blocks, as PyIceberg writes it."""
-    stand.create(files=0, partitioned=True)
-    stand.table.append(rows(0, 30))
-    snapshot = stand.table.current_snapshot()
+    sample.create(files=0, partitioned=True)
+    sample.table.append(rows(0, 30))
+    snapshot = sample.table.current_snapshot()
     assert snapshot is not None
-    [listed] = snapshot.manifests(stand.table.io)
+    [listed] = snapshot.manifests(sample.table.io)
     return Path(listed.manifest_path.removeprefix("file://")).read_bytes()
 
 

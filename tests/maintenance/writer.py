@@ -16,22 +16,22 @@ from pyiceberg.exceptions import CommitFailedException
 
 from penstock.maintenance.errors import CommitConflict
 from penstock.maintenance.tables.catalogs import CatalogConfig, open_catalog
-from tests.maintenance.tables import Stand
+from tests.maintenance.tables import SampleTable
 
 
 def main(uri: str, warehouse: str, role: str, seconds: float, start: int) -> None:
     config = CatalogConfig(name="lake", type="sql", uri=uri, properties={"warehouse": warehouse})
-    stand, rng, written = Stand(open_catalog(config)), random.Random(start), []
+    sample, rng, written = SampleTable(open_catalog(config)), random.Random(start), []
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         try:
             if role == "append":
-                stand.append(start, 20)
+                sample.append(start, 20)
                 written += range(start, start + 20)
                 start += 20
             else:
-                chosen = rng.sample(sorted(set(stand.ids())), 3)
-                stand.delete(chosen)
+                chosen = rng.sample(sorted(set(sample.ids())), 3)
+                sample.delete(chosen)
                 written += chosen
         except (CommitFailedException, CommitConflict):
             start += 20  # refused for certain: these rows are not there, and are not tried again

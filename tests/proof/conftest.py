@@ -8,8 +8,8 @@ import pytest
 from tests.conftest import prepare_template
 from tests.proof.explorer import Actor, Explorer
 from tests.proof.invariants import broken
+from tests.proof.proof_db import ProofDatabase, proof_db_on
 from tests.proof.servers import oldest_server
-from tests.proof.stand import Stand, stand_on
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-async def stand(database: str) -> AsyncIterator[Stand]:
+async def proof_db(database: str) -> AsyncIterator[ProofDatabase]:
     """A stand on a fresh database; whatever the test did, the invariants hold after it."""
-    async with stand_on(database) as prepared:
+    async with proof_db_on(database) as prepared:
         yield prepared
         assert await broken(prepared.eye) == []
 
@@ -32,9 +32,9 @@ async def explorer(pg: Cluster, template: str) -> AsyncIterator[Explorer]:
     once."""
     admin = await asyncpg.connect(pg.dsn("postgres"))
     await admin.execute(f"CREATE DATABASE orders TEMPLATE {template}")
-    async with stand_on(pg.dsn("orders")) as prepared:
+    async with proof_db_on(pg.dsn("orders")) as prepared:
         actors = {name: Actor(prepared.dsn, name) for name in "ABC"}
-        yield Explorer(stand=prepared, actors=actors)
+        yield Explorer(proof_db=prepared, actors=actors)
         for actor in actors.values():
             await actor.db.close()
     await admin.execute("DROP DATABASE orders WITH (FORCE)")
@@ -59,8 +59,8 @@ async def old_database(oldest: Cluster) -> AsyncIterator[str]:
 
 
 @pytest.fixture
-async def old_stand(old_database: str) -> AsyncIterator[Stand]:
+async def old_stand(old_database: str) -> AsyncIterator[ProofDatabase]:
     """A stand on the oldest server that we support."""
-    async with stand_on(old_database) as prepared:
+    async with proof_db_on(old_database) as prepared:
         yield prepared
         assert await broken(prepared.eye) == []

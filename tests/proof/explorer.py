@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from penstock.jobs.kinds import Kinds
 from penstock.jobs.store import PgJobStore
-from tests.proof.stand import POLICIES
+from tests.proof.proof_db import POLICIES
 from tests.proof.tapped import TappedDb
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 
-    from tests.proof.stand import Stand
+    from tests.proof.proof_db import ProofDatabase
     from tests.proof.tapped import TappedConnection
 
 Script: TypeAlias = "Callable[[PgJobStore, TappedDb], Awaitable[object]]"
@@ -118,7 +118,7 @@ class _Fork:
 
 @dataclass(slots=True, kw_only=True)
 class Explorer:
-    stand: Stand
+    proof_db: ProofDatabase
     actors: Mapping[str, Actor]
     orders: int = 0
     _forks: list[_Fork] = field(default_factory=list)
@@ -134,7 +134,7 @@ class Explorer:
         for each of them."""
         self._forks = []
         while True:
-            await self.stand.empty()
+            await self.proof_db.empty()
             yield await self._order(await arrange(), switches, crash)
             self.orders += 1
             while self._forks and self._forks[-1].taken + 1 >= self._forks[-1].width:
@@ -200,7 +200,7 @@ class Explorer:
 
     async def _blocked(self, moving: Sequence[Actor], cast: Sequence[Actor]) -> bool:
         """By each other: what a vacuum holds up goes on by itself."""
-        blocked = await self.stand.eye.fetch(
+        blocked = await self.proof_db.eye.fetch(
             _BLOCKED, [a.pid for a in moving], [a.pid for a in cast]
         )
         return len(blocked) == len(moving)
@@ -208,6 +208,6 @@ class Explorer:
     async def _end_of(self, pid: int) -> None:
         """The server notices a cut connection by itself; only then are its locks free."""
         deadline = time.monotonic() + PATIENCE
-        while not await self.stand.eye.fetchval(_GONE, pid):
+        while not await self.proof_db.eye.fetchval(_GONE, pid):
             if time.monotonic() > deadline:
                 raise AssertionError(f"the session {pid} did not end")

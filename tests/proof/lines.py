@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.proof.stand import EPOCH
+from tests.proof.proof_db import EPOCH
 
 if TYPE_CHECKING:
     from tests.proof.model import Group, Job, Model, Session
-    from tests.proof.stand import Stand
+    from tests.proof.proof_db import ProofDatabase
 
 _TAG = """coalesce(substring(unique_key FROM '^(?:schedule|retry):.*'), payload->>'tag',
   'sweep of ' || (payload->>'job_id'))"""
@@ -50,8 +50,8 @@ SELECT job_id, {_TAG} AS tag, order_key FROM penstock.job LEFT JOIN penstock.liv
   WHERE job_id > $1"""
 
 
-async def lines_of_tables(stand: Stand) -> set[str]:
-    return {r[0] for r in await stand.eye.fetch(_LINES)}
+async def lines_of_tables(proof_db: ProofDatabase) -> set[str]:
+    return {r[0] for r in await proof_db.eye.fetch(_LINES)}
 
 
 def lines_of_model(model: Model) -> set[str]:

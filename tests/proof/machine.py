@@ -28,7 +28,7 @@ from penstock.jobs.scheduler import Schedule, Scheduler, Schedules
 from penstock.kit.errors import DatabaseUnavailable, StaleAttempt
 from penstock.kit.loop import LoopMetrics
 from tests.proof.model import Group, Plan, next_minute
-from tests.proof.stand import EPOCH, beat, registration
+from tests.proof.proof_db import EPOCH, beat, registration
 from tests.proof.telling import (
     CALM,
     DRAFTS,
@@ -408,7 +408,7 @@ class Kernel(Telling):
 
     @rule(seconds=st.sampled_from([1, 10, 31, 61, 61, 301, 601]))
     def advance(self, seconds: int) -> None:
-        self.run(self.stand.advance(seconds))
+        self.run(self.proof_db.advance(seconds))
         self.model.now += seconds
 
     @rule(store=STORES)
@@ -433,8 +433,8 @@ class Kernel(Telling):
         kernel = self.stores[store]
         job = self.pick(self.model.jobs, which)
         fence = job.fence or Fence(job_id=job.job_id, attempt_id=UUID(int=1))
-        before = self.run(self.stand.dump())
-        self.run(self.stand.read_only(True))
+        before = self.run(self.proof_db.dump())
+        self.run(self.proof_db.read_only(True))
         for verb in (
             kernel.enqueue([JobSpec(kind="plain")]),
             kernel.claim("w1", QUEUES[:1], 1),
@@ -444,8 +444,8 @@ class Kernel(Telling):
             kernel.reap(),
         ):
             self.answer_or(DatabaseUnavailable.code, verb)
-        self.run(self.stand.read_only(False))
-        assert self.run(self.stand.dump()) == before
+        self.run(self.proof_db.read_only(False))
+        assert self.run(self.proof_db.dump()) == before
 
     @rule(store=STORES)
     def restart(self, store: int) -> None:
@@ -460,14 +460,14 @@ class Kernel(Telling):
         schedule = Schedule(
             name=name, cron="* * * * *", spec=JobSpec(kind="plain", lock_key=lock_key)
         )
-        self.run(Schedules(self.stand.db, self.stores[store]).put(schedule))
+        self.run(Schedules(self.proof_db.db, self.stores[store]).put(schedule))
         self.model.schedules[name] = Plan(next_at=next_minute(self.model.now), lock_key=lock_key)
 
     @precondition(lambda self: self.model.schedules)
     @rule(store=STORES)
     def tick(self, store: int) -> None:
         scheduler = Scheduler(
-            self.stand.db, self.stores[store], every=1, metrics=LoopMetrics(CollectorRegistry())
+            self.proof_db.db, self.stores[store], every=1, metrics=LoopMetrics(CollectorRegistry())
         )
         ticked = self.run(scheduler.run_once())
         due = self.model.tick()

@@ -15,7 +15,7 @@ from penstock.jobs.gates import GATE_PAUSE
 from penstock.jobs.model import Failed, JobSpec, Status, Succeeded, Verdict
 from penstock.jobs.scheduler import FIRST_PAUSE, LONGEST_PAUSE
 from penstock.jobs.sessions import SHARED_SECONDS
-from tests.proof.stand import EPOCH, POLICIES
+from tests.proof.proof_db import EPOCH, POLICIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

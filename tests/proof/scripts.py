@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from penstock.jobs.model import Ending, Failed, JobSpec, Succeeded
 from tests.proof.invariants import broken
-from tests.proof.stand import DEPTH, LEASE, registration
+from tests.proof.proof_db import DEPTH, LEASE, registration
 
 if TYPE_CHECKING:
     from uuid import UUID
 
     from penstock.jobs.model import Claimed, Outcome
     from tests.proof.explorer import Order, Script
-    from tests.proof.stand import Stand
+    from tests.proof.proof_db import ProofDatabase
 
 FEW = 2 if DEPTH == 1 else 4
 """How often a willing actor loses its turn, where there are too many orders for all of them."""
@@ -48,24 +48,24 @@ def reap() -> Script:
     return lambda store, _db: store.reap()
 
 
-async def check(stand: Stand, order: Order) -> None:
+async def check(proof_db: ProofDatabase, order: Order) -> None:
     """What holds after any order: no deadlock, no broken invariant, and with a worker alive every
     job ends."""
     assert not order.deadlocks, f"deadlock: {order}"
-    assert await broken(stand.eye) == [], f"{order}"
+    assert await broken(proof_db.eye) == [], f"{order}"
     for _ in range(12):
-        if not await stand.left():
+        if not await proof_db.left():
             break
-        await stand.advance(LEASE + 1)
-        await stand.store.reap()
-        claimed = await stand.another_store().claim("last", ["default"], 100)
-        await stand.store.finish([Ending(fence=c.fence, outcome=WELL) for c in claimed])
-    assert await stand.left() == 0, f"lost: {order}"
-    assert await broken(stand.eye) == [], f"{order}"
+        await proof_db.advance(LEASE + 1)
+        await proof_db.store.reap()
+        claimed = await proof_db.another_store().claim("last", ["default"], 100)
+        await proof_db.store.finish([Ending(fence=c.fence, outcome=WELL) for c in claimed])
+    assert await proof_db.left() == 0, f"lost: {order}"
+    assert await broken(proof_db.eye) == [], f"{order}"
 
 
-async def count(stand: Stand, kind: str) -> int:
-    number: int = await stand.eye.fetchval(
+async def count(proof_db: ProofDatabase, kind: str) -> int:
+    number: int = await proof_db.eye.fetchval(
         "SELECT count(*) FROM penstock.job WHERE kind = $1", kind
     )
     return number

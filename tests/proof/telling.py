@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from penstock.jobs.store import PgJobStore
     from penstock.kit.db import Tx
     from tests.proof.model import Job
-    from tests.proof.stand import Stand
+    from tests.proof.proof_db import ProofDatabase
 
 T = TypeVar("T")
 QUEUES = ["default", "other"]
@@ -102,7 +102,7 @@ class World:
     """What all stories share: a loop, a database, the pace, and a count of sentences."""
 
     runner: asyncio.Runner
-    stand: Stand
+    proof_db: ProofDatabase
     pace: Pace
     sentences: int = 0
 
@@ -114,7 +114,7 @@ class Telling(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.stand = self.world.stand
+        self.proof_db = self.world.proof_db
         self.model = Model()
         self.tags = 0
         self.first_id = self.last_id = 0
@@ -125,12 +125,12 @@ class Telling(RuleBasedStateMachine):
         return self.world.runner.run(coroutine)
 
     async def _start(self) -> None:
-        await self.stand.empty()
-        self.last_id = self.first_id = await self.stand.count_jobs_from_here()
+        await self.proof_db.empty()
+        self.last_id = self.first_id = await self.proof_db.count_jobs_from_here()
         self.stores = [self.open_store(), self.open_store()]
 
     def open_store(self) -> PgJobStore:
-        store = self.stand.another_store()
+        store = self.proof_db.another_store()
         store.gates.handle("fragile", self._gate)
         return store
 
@@ -145,16 +145,16 @@ class Telling(RuleBasedStateMachine):
 
     async def _compare(self) -> None:
         await self.name_the_newborn()
-        tables, model = await lines_of_tables(self.stand), lines_of_model(self.model)
+        tables, model = await lines_of_tables(self.proof_db), lines_of_model(self.model)
         assert tables == model, "\n".join(
             ["tables:", *sorted(tables - model), "model:", *sorted(model - tables)]
         )
-        assert await broken(self.stand.eye) == []
+        assert await broken(self.proof_db.eye) == []
 
     async def name_the_newborn(self) -> None:
         """Give the model's new jobs the numbers and places that the kernel chose for them."""
         unborn = {job.tag: job for job in self.model.jobs if not job.job_id}
-        for row in await self.stand.eye.fetch(NEWBORN, self.last_id):
+        for row in await self.proof_db.eye.fetch(NEWBORN, self.last_id):
             self.last_id = max(self.last_id, row["job_id"])
             job = unborn.pop(row["tag"], None)
             assert job is not None, f"the kernel made {row['tag']!r} of its own accord"
@@ -194,12 +194,12 @@ class Telling(RuleBasedStateMachine):
         store = self.open_store()
         self.model.handlers_fail = False
         for _ in range(20):
-            await self.stand.advance(601)
+            await self.proof_db.advance(601)
             await store.reap()
             self.world.pace.at += CALM
             claimed = await store.claim("last", QUEUES, 1000)
             await store.finish([Ending(fence=c.fence, outcome=Succeeded()) for c in claimed])
-            if not await self.stand.left():
+            if not await self.proof_db.left():
                 break
-        assert await self.stand.left() == 0, "something never ended"
-        assert await broken(self.stand.eye) == []
+        assert await self.proof_db.left() == 0, "something never ended"
+        assert await broken(self.proof_db.eye) == []

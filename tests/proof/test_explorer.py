@@ -43,7 +43,7 @@ async def test_two_actors_of_three_steps_have_twenty_orders(explorer: Explorer) 
 
 async def test_no_step_is_taken_past_a_lock(explorer: Explorer) -> None:
     async def arrange() -> Mapping[str, Script]:
-        [job_id] = await explorer.stand.add(JobSpec(kind="plain"))
+        [job_id] = await explorer.proof_db.add(JobSpec(kind="plain"))
         return {"A": touching(job_id), "B": touching(job_id)}
 
     orders = [order async for order in explorer.walk(arrange)]
@@ -58,7 +58,7 @@ async def test_no_step_is_taken_past_a_lock(explorer: Explorer) -> None:
 
 async def test_a_deadlock_is_found(explorer: Explorer) -> None:
     async def arrange() -> Mapping[str, Script]:
-        one, two = await explorer.stand.add(JobSpec(kind="plain"), JobSpec(kind="plain"))
+        one, two = await explorer.proof_db.add(JobSpec(kind="plain"), JobSpec(kind="plain"))
         return {"A": touching(one, two), "B": touching(two, one)}
 
     orders = [order async for order in explorer.walk(arrange)]

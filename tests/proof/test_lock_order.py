@@ -24,15 +24,15 @@ from penstock.jobs.model import (
     Succeeded,
 )
 from penstock.kit.errors import PenstockError
+from tests.proof.proof_db import DEPTH, LEASE, beat, registration
 from tests.proof.scripts import BADLY, PLAIN, WELL, cancel, check, enqueue, reap, register
-from tests.proof.stand import DEPTH, LEASE, beat, registration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from penstock.jobs.model import Claimed, Outcome
     from tests.proof.explorer import Explorer, Script
-    from tests.proof.stand import Stand
+    from tests.proof.proof_db import ProofDatabase
 
 Verb: TypeAlias = "Callable[[Jobs], Script]"
 BEFORE, AFTER = UUID(int=1), UUID(int=2)
@@ -50,16 +50,18 @@ class Jobs:
         return JobSpec(kind="plain", lock_key=key, group_id=self.group_id if joins else None)
 
 
-async def jobs_on(stand: Stand) -> Jobs:
+async def jobs_on(proof_db: ProofDatabase) -> Jobs:
     """Besides those that run, one is ready that holds the lock c, and one without a lock."""
-    await stand.store.register(registration(BEFORE))
+    await proof_db.store.register(registration(BEFORE))
     members = [JobSpec(kind="plain", lock_key=key) for key in "ab"]
-    group_id, _ = await stand.store.open_group(GroupSpec(name="g"), members)
-    await stand.add(PLAIN)
-    running = sorted(await stand.claim(limit=3, session=BEFORE), key=lambda claimed: claimed.job_id)
-    await stand.add(JobSpec(kind="plain", lock_key="c"))
-    await stand.add(PLAIN)
-    await stand.advance(LEASE + 1)
+    group_id, _ = await proof_db.store.open_group(GroupSpec(name="g"), members)
+    await proof_db.add(PLAIN)
+    running = sorted(
+        await proof_db.claim(limit=3, session=BEFORE), key=lambda claimed: claimed.job_id
+    )
+    await proof_db.add(JobSpec(kind="plain", lock_key="c"))
+    await proof_db.add(PLAIN)
+    await proof_db.advance(LEASE + 1)
     return Jobs(group_id, running)
 
 
@@ -133,10 +135,10 @@ THREE = [
 
 
 async def walk(explorer: Explorer, names: Sequence[str], switches: int) -> None:
-    stand = explorer.stand
+    proof_db = explorer.proof_db
 
     async def arrange() -> Mapping[str, Script]:
-        jobs = await jobs_on(stand)
+        jobs = await jobs_on(proof_db)
         return {actor: VERBS[name](jobs) for actor, name in zip("ABC", names, strict=False)}
 
     async for order in explorer.walk(arrange, switches=switches):
@@ -144,7 +146,7 @@ async def walk(explorer: Explorer, names: Sequence[str], switches: int) -> None:
             assert not isinstance(result, Exception) or isinstance(result, PenstockError), (
                 f"{order}"
             )
-        await check(stand, order)
+        await check(proof_db, order)
 
 
 @pytest.mark.parametrize(

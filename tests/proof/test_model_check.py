@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from tests.proof.model_check import Rules, Scope, check
-from tests.proof.stand import DEPTH
+from tests.proof.proof_db import DEPTH
 
 ONE = Scope()
 PAIR = Scope(jobs=2, letters=1, lost_claims=False, own_jobs=True)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 async def test_one_unique_key_makes_one_job(explorer: Explorer) -> None:
-    stand = explorer.stand
+    proof_db = explorer.proof_db
 
     async def arrange() -> Mapping[str, Script]:
         spec = JobSpec(kind="plain", unique_key="u")
@@ -38,13 +38,13 @@ async def test_one_unique_key_makes_one_job(explorer: Explorer) -> None:
         [a], [b] = order.results["A"], order.results["B"]
         assert a.job_id == b.job_id, f"{order}"
         assert [a.created, b.created].count(True) == 1, f"{order}"
-        await check(stand, order)
+        await check(proof_db, order)
 
 
 async def test_batches_that_name_the_same_keys_in_opposite_orders_do_not_deadlock(
     explorer: Explorer,
 ) -> None:
-    stand = explorer.stand
+    proof_db = explorer.proof_db
 
     async def arrange() -> Mapping[str, Script]:
         first = [JobSpec(kind="plain", unique_key="u1"), JobSpec(kind="once", lock_key="l1")]
@@ -52,34 +52,34 @@ async def test_batches_that_name_the_same_keys_in_opposite_orders_do_not_deadloc
 
     async for order in explorer.walk(arrange):
         assert any(isinstance(r, Conflict) for r in order.results.values()), f"{order}"
-        await check(stand, order)
+        await check(proof_db, order)
 
 
 async def test_a_lock_passes_from_its_holder_to_the_next_or_the_next_is_refused(
     explorer: Explorer,
 ) -> None:
-    stand = explorer.stand
+    proof_db = explorer.proof_db
 
     async def arrange() -> Mapping[str, Script]:
-        await stand.add(JobSpec(kind="plain", lock_key="t"))
-        claimed = await stand.claim_one()
+        await proof_db.add(JobSpec(kind="plain", lock_key="t"))
+        claimed = await proof_db.claim_one()
         return {"A": finish(claimed), "B": enqueue(JobSpec(kind="plain", lock_key="t"))}
 
     async for order in explorer.walk(arrange):
         assert order.results["A"] == [Verdict.DONE], f"{order}"
         assert isinstance(order.results["B"], list | Conflict), f"{order}"
-        await check(stand, order)
+        await check(proof_db, order)
 
 
 async def test_a_lock_that_is_taken_again_within_one_group_does_not_deadlock(
     explorer: Explorer,
 ) -> None:
-    stand = explorer.stand
+    proof_db = explorer.proof_db
 
     async def arrange() -> Mapping[str, Script]:
         spec = JobSpec(kind="plain", lock_key="t")
-        group_id, _ = await stand.store.open_group(GroupSpec(name="g"), [spec, PLAIN])
-        claimed = next(c for c in await stand.claim(limit=2) if c.lock_key)
+        group_id, _ = await proof_db.store.open_group(GroupSpec(name="g"), [spec, PLAIN])
+        claimed = next(c for c in await proof_db.claim(limit=2) if c.lock_key)
         return {
             "A": finish(claimed),
             "B": enqueue(JobSpec(kind="plain", lock_key="t", group_id=group_id)),
@@ -87,32 +87,34 @@ async def test_a_lock_that_is_taken_again_within_one_group_does_not_deadlock(
 
     async for order in explorer.walk(arrange):
         assert isinstance(order.results["B"], list | Conflict), f"{order}"
-        await check(stand, order)
+        await check(proof_db, order)
 
 
 async def test_a_spawn_that_wants_the_lock_of_a_member_that_is_cancelled_does_not_deadlock(
     explorer: Explorer,
 ) -> None:
-    stand = explorer.stand
+    proof_db = explorer.proof_db
 
     async def arrange() -> Mapping[str, Script]:
         spec = JobSpec(kind="plain", lock_key="t")
-        group_id, [first, _] = await stand.store.open_group(GroupSpec(name="g"), [spec, PLAIN])
-        plan = next(c for c in await stand.claim(limit=2) if not c.lock_key)
+        group_id, [first, _] = await proof_db.store.open_group(GroupSpec(name="g"), [spec, PLAIN])
+        plan = next(c for c in await proof_db.claim(limit=2) if not c.lock_key)
         chunk = JobSpec(kind="plain", lock_key="t", group_id=group_id)
         return {"A": finish(plan, outcome=Succeeded(spawn=[chunk])), "B": cancel(first.job_id)}
 
     async for order in explorer.walk(arrange):
-        await check(stand, order)
+        await check(proof_db, order)
 
 
 async def test_two_schedulers_make_one_job_of_a_tick(explorer: Explorer) -> None:
-    stand = explorer.stand
+    proof_db = explorer.proof_db
     metrics = LoopMetrics(CollectorRegistry())
 
     async def arrange() -> Mapping[str, Script]:
-        await Schedules(stand.db, stand.store).put(Schedule(name="s", cron="0 * * * *", spec=PLAIN))
-        await stand.advance(3600)
+        await Schedules(proof_db.db, proof_db.store).put(
+            Schedule(name="s", cron="0 * * * *", spec=PLAIN)
+        )
+        await proof_db.advance(3600)
 
         def tick(store: PgJobStore, db: TappedDb) -> Awaitable[object]:
             return Scheduler(db, store, every=1, metrics=metrics).run_once()
@@ -120,19 +122,21 @@ async def test_two_schedulers_make_one_job_of_a_tick(explorer: Explorer) -> None
         return {"A": tick, "B": tick}
 
     async for order in explorer.walk(arrange):
-        assert await count(stand, "plain") == 1, f"{order}"
-        await check(stand, order)
+        assert await count(proof_db, "plain") == 1, f"{order}"
+        await check(proof_db, order)
 
 
 async def test_two_people_who_retry_a_failed_job_get_one_new_job(explorer: Explorer) -> None:
-    stand = explorer.stand
+    proof_db = explorer.proof_db
 
     async def arrange() -> Mapping[str, Script]:
-        [job_id] = await stand.add(JobSpec(kind="plain", lock_key="t"))
-        await stand.store.finish([Ending(fence=(await stand.claim_one()).fence, outcome=BADLY)])
+        [job_id] = await proof_db.add(JobSpec(kind="plain", lock_key="t"))
+        await proof_db.store.finish(
+            [Ending(fence=(await proof_db.claim_one()).fence, outcome=BADLY)]
+        )
         return {name: lambda store, _db: store.retry(job_id, actor="me") for name in "AB"}
 
     async for order in explorer.walk(arrange):
         a, b = order.results["A"], order.results["B"]
         assert a.job_id == b.job_id, f"{order}"
-        await check(stand, order)
+        await check(proof_db, order)

@@ -18,7 +18,7 @@ from structlog.testing import capture_logs
 
 from penstock.jobs import finish_and_claim as exchange_module
 from tests.proof.machine import Kernel
-from tests.proof.stand import DEPTH, stand_on
+from tests.proof.proof_db import DEPTH, proof_db_on
 from tests.proof.telling import Pace, World
 
 if TYPE_CHECKING:
@@ -30,9 +30,9 @@ def tell(dsn: str, monkeypatch: pytest.MonkeyPatch, *, stories: int) -> int:
     pace = Pace()
     monkeypatch.setattr(exchange_module, "time", pace)
     with asyncio.Runner() as runner, capture_logs():
-        standing = stand_on(dsn)
+        standing = proof_db_on(dsn)
         world = World(runner, runner.run(standing.__aenter__()), pace)
-        runner.run(world.stand.order_without_ties())
+        runner.run(world.proof_db.order_without_ties())
         try:
             run_state_machine_as_test(
                 type("Kernel", (Kernel,), {"world": world}),

@@ -29,14 +29,14 @@ from penstock.jobs.model import (
 )
 from penstock.kit.errors import ResourceLocked, StaleAttempt
 from penstock.kit.sqlfile import parse
-from tests.proof.stand import LEASE, SESSION, beat, registration
+from tests.proof.proof_db import LEASE, SESSION, beat, registration
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from tests.proof.stand import Stand
+    from tests.proof.proof_db import ProofDatabase
 
-    Act = Callable[[Stand, Claimed], Awaitable[object]]
+    Act = Callable[[ProofDatabase, Claimed], Awaitable[object]]
 
 LOCK = "table:orders"
 NEXT = JobSpec(kind="plain", lock_key=LOCK)
@@ -45,46 +45,48 @@ NEXT = JobSpec(kind="plain", lock_key=LOCK)
 # how a job is lost
 
 
-async def reaped(stand: Stand, zombie: Claimed) -> None:
-    await stand.advance(LEASE + 1)
-    await stand.store.reap()
+async def reaped(proof_db: ProofDatabase, zombie: Claimed) -> None:
+    await proof_db.advance(LEASE + 1)
+    await proof_db.store.reap()
 
 
-async def reaped_and_claimed_again(stand: Stand, zombie: Claimed) -> None:
-    await stand.advance(LEASE + 1)
-    await stand.store.reap()
-    await stand.claim_one("w2")
+async def reaped_and_claimed_again(proof_db: ProofDatabase, zombie: Claimed) -> None:
+    await proof_db.advance(LEASE + 1)
+    await proof_db.store.reap()
+    await proof_db.claim_one("w2")
 
 
-async def cancelled(stand: Stand, zombie: Claimed) -> None:
-    await stand.store.cancel(zombie.job_id, actor="somebody")
+async def cancelled(proof_db: ProofDatabase, zombie: Claimed) -> None:
+    await proof_db.store.cancel(zombie.job_id, actor="somebody")
 
 
-async def finished_by_another(stand: Stand, zombie: Claimed) -> None:
-    await stand.advance(LEASE + 1)
-    await stand.store.reap()
-    other = await stand.claim_one("w2")
-    await stand.store.finish([Ending(fence=other.fence, outcome=Succeeded(result="of the other"))])
-    await stand.add(NEXT)
+async def finished_by_another(proof_db: ProofDatabase, zombie: Claimed) -> None:
+    await proof_db.advance(LEASE + 1)
+    await proof_db.store.reap()
+    other = await proof_db.claim_one("w2")
+    await proof_db.store.finish(
+        [Ending(fence=other.fence, outcome=Succeeded(result="of the other"))]
+    )
+    await proof_db.add(NEXT)
 
 
-async def parked_and_claimed_again(stand: Stand, zombie: Claimed) -> None:
-    await stand.store.park([Parking(fence=zombie.fence, state={"query": 7}, wake_in=0)])
-    await stand.claim_one("w2")
+async def parked_and_claimed_again(proof_db: ProofDatabase, zombie: Claimed) -> None:
+    await proof_db.store.park([Parking(fence=zombie.fence, state={"query": 7}, wake_in=0)])
+    await proof_db.claim_one("w2")
 
 
-async def released_and_claimed_again(stand: Stand, zombie: Claimed) -> None:
-    await stand.store.release([Release(fence=zombie.fence, reason="SIGTERM")])
-    await stand.claim_one("w2")
+async def released_and_claimed_again(proof_db: ProofDatabase, zombie: Claimed) -> None:
+    await proof_db.store.release([Release(fence=zombie.fence, reason="SIGTERM")])
+    await proof_db.claim_one("w2")
 
 
-async def taken_over_by_its_successor(stand: Stand, zombie: Claimed) -> None:
-    await stand.store.register(registration(UUID(int=99)))
+async def taken_over_by_its_successor(proof_db: ProofDatabase, zombie: Claimed) -> None:
+    await proof_db.store.register(registration(UUID(int=99)))
 
 
-async def taken_over_and_claimed_again(stand: Stand, zombie: Claimed) -> None:
-    await taken_over_by_its_successor(stand, zombie)
-    await stand.claim(session=UUID(int=99))
+async def taken_over_and_claimed_again(proof_db: ProofDatabase, zombie: Claimed) -> None:
+    await taken_over_by_its_successor(proof_db, zombie)
+    await proof_db.claim(session=UUID(int=99))
 
 
 LOSSES: list[Act] = [
@@ -103,43 +105,43 @@ LOSSES: list[Act] = [
 
 
 def ends(outcome: Outcome) -> Act:
-    async def end(stand: Stand, zombie: Claimed) -> bool:
-        [verdict] = await stand.store.finish([Ending(fence=zombie.fence, outcome=outcome)])
+    async def end(proof_db: ProofDatabase, zombie: Claimed) -> bool:
+        [verdict] = await proof_db.store.finish([Ending(fence=zombie.fence, outcome=outcome)])
         return verdict is not Verdict.STALE
 
     return end
 
 
-async def exchanges(stand: Stand, zombie: Claimed) -> bool:
+async def exchanges(proof_db: ProofDatabase, zombie: Claimed) -> bool:
     ending = Ending(fence=zombie.fence, outcome=Succeeded(result="too late"))
-    answer = await stand.store.exchange([ending], "w1", ["nothing_here"], 5)
+    answer = await proof_db.store.exchange([ending], "w1", ["nothing_here"], 5)
     return answer.verdicts != [Verdict.STALE]
 
 
-async def parks(stand: Stand, zombie: Claimed) -> bool:
-    return await stand.store.park([Parking(fence=zombie.fence, state={"query": 8}, wake_in=1)]) == [
-        True
-    ]
+async def parks(proof_db: ProofDatabase, zombie: Claimed) -> bool:
+    return await proof_db.store.park(
+        [Parking(fence=zombie.fence, state={"query": 8}, wake_in=1)]
+    ) == [True]
 
 
-async def releases(stand: Stand, zombie: Claimed) -> bool:
-    return await stand.store.release([Release(fence=zombie.fence, reason="too late")]) == [True]
+async def releases(proof_db: ProofDatabase, zombie: Claimed) -> bool:
+    return await proof_db.store.release([Release(fence=zombie.fence, reason="too late")]) == [True]
 
 
-async def shows_progress(stand: Stand, zombie: Claimed) -> bool:
-    return await stand.store.progress(
+async def shows_progress(proof_db: ProofDatabase, zombie: Claimed) -> bool:
+    return await proof_db.store.progress(
         [ProgressUpdate(fence=zombie.fence, progress={"rows": 1})]
     ) == [True]
 
 
-async def renews(stand: Stand, zombie: Claimed) -> bool:
-    renewal = await stand.store.renew(beat(zombie.fence))
+async def renews(proof_db: ProofDatabase, zombie: Claimed) -> bool:
+    renewal = await proof_db.store.renew(beat(zombie.fence))
     return zombie.fence not in (*renewal.lost, *renewal.cancelled)
 
 
-async def writes_its_own_rows(stand: Stand, zombie: Claimed) -> bool:
+async def writes_its_own_rows(proof_db: ProofDatabase, zombie: Claimed) -> bool:
     try:
-        async with stand.store.fenced_transaction(zombie.fence) as tx:
+        async with proof_db.store.fenced_transaction(zombie.fence) as tx:
             await tx.fetch(parse("write", "UPDATE penstock.job SET trace = 'written by a zombie'"))
     except StaleAttempt:
         return False
@@ -169,59 +171,61 @@ OWN_HAND = {
 CANCELLED_RENEWAL = ("renews", cancelled)
 
 
-async def a_zombie(stand: Stand) -> Claimed:
-    await stand.empty()
-    await stand.store.open_group(
+async def a_zombie(proof_db: ProofDatabase) -> Claimed:
+    await proof_db.empty()
+    await proof_db.store.open_group(
         GroupSpec(name="g", deadline_in=None), [JobSpec(kind="plain", lock_key=LOCK)]
     )
-    await stand.store.register(registration(SESSION))
-    [zombie] = await stand.claim(session=SESSION)
+    await proof_db.store.register(registration(SESSION))
+    [zombie] = await proof_db.claim(session=SESSION)
     return zombie
 
 
-def stale_count(stand: Stand) -> float:
-    return stand.store.metrics.registry.get_sample_value("penstock_stale_attempts_total") or 0
+def stale_count(proof_db: ProofDatabase) -> float:
+    return proof_db.store.metrics.registry.get_sample_value("penstock_stale_attempts_total") or 0
 
 
 @pytest.mark.parametrize("write", LATE_WRITES)
-async def test_a_zombie_changes_nothing_when_it(stand: Stand, write: str) -> None:
-    await try_late(stand, write)
+async def test_a_zombie_changes_nothing_when_it(proof_db: ProofDatabase, write: str) -> None:
+    await try_late(proof_db, write)
 
 
-async def test_a_zombie_changes_nothing_on_the_oldest_server_either(old_stand: Stand) -> None:
+async def test_a_zombie_changes_nothing_on_the_oldest_server_either(
+    old_stand: ProofDatabase,
+) -> None:
     for write in LATE_WRITES:
         await try_late(old_stand, write)
 
 
-async def try_late(stand: Stand, write: str) -> None:
+async def try_late(proof_db: ProofDatabase, write: str) -> None:
     for lose in LOSSES:
-        zombie = await a_zombie(stand)
-        await lose(stand, zombie)
-        before, counted = await stand.dump(), stale_count(stand)
+        zombie = await a_zombie(proof_db)
+        await lose(proof_db, zombie)
+        before, counted = await proof_db.dump(), stale_count(proof_db)
         with capture_logs() as logs:
-            taken = await LATE_WRITES[write](stand, zombie)
+            taken = await LATE_WRITES[write](proof_db, zombie)
         pair = (write, lose)
-        assert await stand.dump() == before, f"{write} after {lose.__name__}"
+        assert await proof_db.dump() == before, f"{write} after {lose.__name__}"
         assert taken == (pair in OWN_HAND), f"{write} after {lose.__name__}"
         events = [e for e in logs if e["event"] == "stale_attempt"]
         expected = 0 if pair in OWN_HAND or pair == CANCELLED_RENEWAL else 1
-        assert (len(events), stale_count(stand) - counted) == (expected, expected), (
+        assert (len(events), stale_count(proof_db) - counted) == (expected, expected), (
             f"{write} after {lose.__name__}"
         )
         assert all(e["attempt_id"] == str(zombie.fence.attempt_id) for e in events)
 
 
 @pytest.mark.parametrize("write", LATE_WRITES)
-async def test_a_zombie_frees_no_lock_when_it(stand: Stand, write: str) -> None:
+async def test_a_zombie_frees_no_lock_when_it(proof_db: ProofDatabase, write: str) -> None:
     """Whoever holds the lock by then, the same attempt or another job, holds it still."""
     for lose in LOSSES:
-        zombie = await a_zombie(stand)
-        await lose(stand, zombie)
+        zombie = await a_zombie(proof_db)
+        await lose(proof_db, zombie)
         if lose is cancelled:
-            await stand.add(NEXT)
-        await LATE_WRITES[write](stand, zombie)
+            await proof_db.add(NEXT)
+        await LATE_WRITES[write](proof_db, zombie)
         with pytest.raises(ResourceLocked):
-            await stand.add(NEXT)
+            await proof_db.add(NEXT)
 
 
 async def test_pgqueuer_takes_the_late_complete_of_a_zombie(database: str) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from penstock.engines.contract import EngineLimits
 from penstock.reconcile.matching.execution import Execution
 from penstock.reconcile.recipes import validation
-from tests.reconcile.stand import recipe
+from tests.reconcile.match_run import recipe
 
 REF = {"left": "ref", "op": "eq", "right": "ref"}
 

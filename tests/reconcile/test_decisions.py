@@ -16,7 +16,7 @@ from penstock.reconcile.matching.matcher import MatchLimits
 from penstock.reconcile.recipes import validation
 from penstock.reconcile.recipes.model import SIDES
 from penstock.reconcile.runs.aging import CLEARED, OPEN
-from tests.reconcile.stand import links, recipe
+from tests.reconcile.match_run import links, recipe
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -17,7 +17,7 @@ from penstock.reconcile.errors import BadValue, ThresholdPassed
 from penstock.reconcile.evidence.manifest import manifest
 from penstock.reconcile.matching.execution import Executed, Execution, check_thresholds
 from penstock.reconcile.recipes import validation
-from tests.reconcile.stand import recipe
+from tests.reconcile.match_run import recipe
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -21,7 +21,7 @@ from penstock.reconcile.evidence import download
 from penstock.reconcile.evidence.manifest import manifest
 from penstock.reconcile.evidence.report import report
 from penstock.reconcile.recipes import validation
-from tests.reconcile.stand import recipe
+from tests.reconcile.match_run import recipe
 from tests.reconcile.test_evidence import LEFT, RIGHT, RULE, execute
 
 if TYPE_CHECKING:

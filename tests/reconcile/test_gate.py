@@ -18,7 +18,7 @@ from penstock.reconcile.runs.payloads import STAGE_CHUNK, StageChunkPayload
 from penstock.reconcile.runs.repository import MATCHED, STAGED, Runs
 from penstock.wiring.job_kinds import default_kinds
 from tests.jobs.conformance import beat
-from tests.reconcile.stand import recipe
+from tests.reconcile.match_run import recipe
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

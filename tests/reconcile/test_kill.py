@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 import httpx2
 import pytest
 
-from tests.graphs.stand import (
+from tests.graphs.deployment import (
     TOKEN,
-    Stand,
+    Deployment,
     connected,
     postgres,
     postgres_secrets,
+    running_deployment,
     settings,
-    standing,
     until,
 )
 from tests.reconcile.crashing_process import CONTROL_PLANE, QUEUES, WORKER
@@ -67,7 +67,7 @@ class ProcessController:
 
 
 @pytest.fixture
-async def stand(database: str, warehouse: str, tmp_path: Path) -> AsyncIterator[Stand]:
+async def deployment(database: str, warehouse: str, tmp_path: Path) -> AsyncIterator[Deployment]:
     async with connected(warehouse) as connection:
         await connection.execute(
             "CREATE TABLE invoices AS SELECT i AS id, 'R' || i AS ref"
@@ -77,7 +77,7 @@ async def stand(database: str, warehouse: str, tmp_path: Path) -> AsyncIterator[
             "CREATE TABLE payments AS SELECT * FROM invoices WHERE id % 7 <> 0"
         )
         await connection.execute("ANALYZE invoices; ANALYZE payments")
-    async with standing(database, settings(tmp_path / "home", reap_seconds=0.2)) as it:
+    async with running_deployment(database, settings(tmp_path / "home", reap_seconds=0.2)) as it:
         await it.graphs.sources.add(
             name="db",
             kind="postgres",
@@ -89,18 +89,18 @@ async def stand(database: str, warehouse: str, tmp_path: Path) -> AsyncIterator[
 
 
 @pytest.fixture
-async def processes(stand: Stand, database: str) -> AsyncIterator[ProcessController]:
-    key = stand.settings.secret_key
+async def processes(deployment: Deployment, database: str) -> AsyncIterator[ProcessController]:
+    key = deployment.settings.secret_key
     assert key is not None
     environment = {
         "PENSTOCK_DATABASE_URL": database,
-        "PENSTOCK_HOME": str(stand.settings.home),
+        "PENSTOCK_HOME": str(deployment.settings.home),
         "PENSTOCK_LOG_LEVEL": "ERROR",
         "PENSTOCK_OPERATOR_TOKEN": "operator",
         "PENSTOCK_REAP_SECONDS": "0.2",
         "PENSTOCK_SECRET_KEY": key.get_secret_value(),
         "PENSTOCK_SERVICE_TOKEN": TOKEN,
-        "PENSTOCK_URL": str(stand.settings.url),
+        "PENSTOCK_URL": str(deployment.settings.url),
         "PENSTOCK_WORKER_PORT": "0",
     }
     pipes = {"stdin": asyncio.subprocess.PIPE, "stdout": asyncio.subprocess.PIPE}
@@ -166,10 +166,10 @@ async def lapse(dsn: str) -> None:
 
 
 async def test_a_worker_that_is_killed_at_any_step_leaves_the_same_evidence(
-    stand: Stand, processes: ProcessController, database: str
+    deployment: Deployment, processes: ProcessController, database: str
 ) -> None:
     digests: dict[str, str] = {}
-    async with connected_client(str(stand.settings.url)) as me:
+    async with connected_client(str(deployment.settings.url)) as me:
         for step in ("nothing", *WORKER):
             run_id = await start_run(me)
             if step != "nothing":
@@ -177,22 +177,25 @@ async def test_a_worker_that_is_killed_at_any_step_leaves_the_same_evidence(
                     await processes.ended(await processes.start("worker", step)) == -signal.SIGKILL
                 ), step
                 await lapse(database)
-            async with stand.working(queues=QUEUES):
+            async with deployment.working(queues=QUEUES):
                 digests[step] = await evidence(me, run_id)
     assert len(set(digests.values())) == 1, digests
 
 
 async def test_a_control_plane_that_is_killed_at_any_step_leaves_the_same_evidence(
-    stand: Stand, processes: ProcessController, database: str
+    deployment: Deployment, processes: ProcessController, database: str
 ) -> None:
     digests: dict[str, str] = {}
     [port] = free_ports(1)
     url = f"http://127.0.0.1:{port}"
-    async with connected_client(str(stand.settings.url)) as me, connected_client(url) as crashing:
+    async with (
+        connected_client(str(deployment.settings.url)) as me,
+        connected_client(url) as crashing,
+    ):
         for step in (None, *CONTROL_PLANE):
             pid = await processes.start("plane", step, PENSTOCK_PORT=str(port))
             await wait_until_healthy(url)
-            async with stand.working(queues=QUEUES, url=url):
+            async with deployment.working(queues=QUEUES, url=url):
                 try:
                     run_id = await start_run(crashing)
                 except httpx2.TransportError:
@@ -215,13 +218,13 @@ async def test_a_control_plane_that_is_killed_at_any_step_leaves_the_same_eviden
 
 @pytest.mark.parametrize("step", ["a match begins", "some evidence is stored"])
 async def test_a_matcher_that_is_killed_and_started_again_under_its_name_ends_the_run_at_once(
-    stand: Stand, processes: ProcessController, tmp_path: Path, step: str
+    deployment: Deployment, processes: ProcessController, tmp_path: Path, step: str
 ) -> None:
     """Nobody touches the lease, which is longer than the patience of this test."""
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     place = {"PENSTOCK_WORKER_NAME": "matcher-0", "TMPDIR": str(scratch)}
-    async with connected_client(str(stand.settings.url)) as me:
+    async with connected_client(str(deployment.settings.url)) as me:
         run_id = await start_run(me)
         assert (
             await processes.ended(await processes.start("worker", step, **place)) == -signal.SIGKILL
@@ -239,9 +242,9 @@ async def test_a_matcher_that_is_killed_and_started_again_under_its_name_ends_th
 
 
 async def test_a_run_whose_matcher_was_lost_does_not_say_that_it_is_executing(
-    stand: Stand, processes: ProcessController, database: str
+    deployment: Deployment, processes: ProcessController, database: str
 ) -> None:
-    async with connected_client(str(stand.settings.url)) as me:
+    async with connected_client(str(deployment.settings.url)) as me:
         run_id = await start_run(me)
         assert (
             await processes.ended(await processes.start("worker", "some evidence is stored"))
@@ -253,7 +256,7 @@ async def test_a_run_whose_matcher_was_lost_does_not_say_that_it_is_executing(
                 ' "stage": "matching"}\' WHERE status = 1'
             )
         await lapse(database)
-        await stand.parts.store.reap()
+        await deployment.services.store.reap()
         shown = (await me.get(f"/api/runs/{run_id}")).json()["data"]
     assert (shown["status"], shown["progress"]["stage"], shown["progress"]["percent"]) == (
         "ready",

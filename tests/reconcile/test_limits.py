@@ -11,7 +11,7 @@ from penstock.reconcile.recipes import filters, validation
 from penstock.reconcile.recipes import model as recipes
 from penstock.reconcile.recipes.model import Recipe
 from penstock.reconcile.runs.items import key_text
-from tests.reconcile.stand import recipe
+from tests.reconcile.match_run import recipe
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,7 +13,7 @@ from penstock.guard.errors import SqlRefused
 from penstock.kit.errors import InvalidInput
 from penstock.reconcile.errors import BadValue, TooManyCandidates
 from penstock.reconcile.matching.matcher import MatchLimits
-from tests.reconcile.stand import links, recipe
+from tests.reconcile.match_run import links, recipe
 
 SAME_REF = {"left": "ref", "op": "eq", "right": "ref"}
 

@@ -14,7 +14,7 @@ from penstock.reconcile.matching.column import columns
 from penstock.reconcile.matching.execution import Executed, Execution
 from penstock.reconcile.recipes import validation
 from penstock.reconcile.staging.statistics import narrowed
-from tests.reconcile.stand import links, recipe
+from tests.reconcile.match_run import links, recipe
 
 if TYPE_CHECKING:
     from pathlib import Path

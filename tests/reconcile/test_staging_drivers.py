@@ -18,8 +18,8 @@ from penstock.reconcile.control_plane import ReconcileControlPlane
 from penstock.reconcile.staging.handlers import ChunkStager, StagePlanner
 from penstock.sources.contract import Limits
 from penstock.wiring.default_handlers import default_handlers
-from tests.api.test_runs import QUEUES, RULES, me, over, stand, start, upload  # noqa: F401 - fixtures
-from tests.graphs.stand import Stand, connected, postgres, postgres_secrets
+from tests.api.test_runs import QUEUES, RULES, deployment, me, over, start, upload  # noqa: F401 - fixtures
+from tests.graphs.deployment import Deployment, connected, postgres, postgres_secrets
 from tests.servers.bigquery_fake import BigQueryFake
 from tests.servers.elastic_fake import ElasticFake
 from tests.sources.test_bigquery import config_of
@@ -57,20 +57,20 @@ def changes(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], None]]:
 
 
 async def reconciled(
-    stand: Stand,  # noqa: F811
+    deployment: Deployment,  # noqa: F811
     me: httpx2.AsyncClient,  # noqa: F811
     **left: Any,
 ) -> tuple[dict[str, Any], pa.Table]:
     """The run, and the rows of its left side that were not matched."""
-    handlers = default_handlers(stand.settings)
+    handlers = default_handlers(deployment.settings)
     handlers._handlers["stage_plan"] = StagePlanner(
-        client_factory(stand.settings, ReconcileControlPlane), limits=SMALL
+        client_factory(deployment.settings, ReconcileControlPlane), limits=SMALL
     )
     sides = {
         "left": {"source": "there", "table": "ledger", "primary_key": "id", **left},
         "right": {"upload": await upload(me, "bank.csv", BANK), "primary_key": "id"},
     }
-    async with stand.working(handlers=handlers, queues=QUEUES):
+    async with deployment.working(handlers=handlers, queues=QUEUES):
         ended = await over(
             me, await start(me, recipe={"name": "far", "sources": sides, "rules": RULES})
         )
@@ -82,7 +82,7 @@ async def reconciled(
 
 
 async def test_elasticsearch_is_staged_in_slices_of_one_point_in_time(
-    stand: Stand,  # noqa: F811
+    deployment: Deployment,  # noqa: F811
     me: httpx2.AsyncClient,  # noqa: F811
     changes: list[Callable[[], None]],
 ) -> None:
@@ -94,10 +94,10 @@ async def test_elasticsearch_is_staged_in_slices_of_one_point_in_time(
         fake.add("ledger", properties, documents)
         changes.append(lambda: fake.add("ledger", properties, documents[:5]))
         config = {"url": fake.url, "retry_seconds": 0.2}
-        await stand.graphs.sources.add(
+        await deployment.graphs.sources.add(
             name="there", kind="elasticsearch", owner="me", config=config, secrets={}
         )
-        ended, rest = await reconciled(stand, me)
+        ended, rest = await reconciled(deployment, me)
         slices = {search["slice"]["id"] for search in fake.searches() if "slice" in search}
         assert (slices, fake.open_moments()) == ({0, 1, 2}, 0)
     assert ended["progress"]["jobs"] == 1 + 3 + 1
@@ -109,7 +109,7 @@ async def test_elasticsearch_is_staged_in_slices_of_one_point_in_time(
 
 
 async def test_bigquery_is_staged_in_streams_of_one_session_with_exact_types(
-    stand: Stand,  # noqa: F811
+    deployment: Deployment,  # noqa: F811
     me: httpx2.AsyncClient,  # noqa: F811
     changes: list[Callable[[], None]],
 ) -> None:
@@ -126,11 +126,11 @@ async def test_bigquery_is_staged_in_streams_of_one_session_with_exact_types(
     async with BigQueryFake() as fake:
         fake.load("ledger", table)
         changes.append(lambda: fake.load("ledger", table.slice(0, 5)))
-        await stand.graphs.sources.add(
+        await deployment.graphs.sources.add(
             name="there", kind="bigquery", owner="me", config=config_of(fake), secrets={}
         )
         scope = [{"column": "day", "op": "between", "value": ["2024-02-01", "2024-02-29"]}]
-        ended, rest = await reconciled(stand, me, filters=scope)
+        ended, rest = await reconciled(deployment, me, filters=scope)
     assert ended["progress"]["jobs"] > 1 + 1 + 1
     assert (ended["totals"]["left"]["rows"], ended["totals"]["left"]["matched"]) == (
         ROWS,
@@ -142,7 +142,7 @@ async def test_bigquery_is_staged_in_streams_of_one_session_with_exact_types(
 
 
 async def test_postgresql_and_duckdb_are_staged_with_exact_types(
-    stand: Stand,  # noqa: F811
+    deployment: Deployment,  # noqa: F811
     me: httpx2.AsyncClient,  # noqa: F811
     warehouse: str,
     tmp_path: Path,
@@ -166,10 +166,10 @@ async def test_postgresql_and_duckdb_are_staged_with_exact_types(
     }
     for kind, config in places.items():
         secrets = postgres_secrets(warehouse) if kind == "postgres" else {}
-        await stand.graphs.sources.add(
+        await deployment.graphs.sources.add(
             name=kind, kind=kind, owner="me", config=config, secrets=secrets
         )
-        _, rest = await reconciled(stand, me, source=kind)
+        _, rest = await reconciled(deployment, me, source=kind)
         [row] = rest.to_pylist()
         assert (row["exact"], row["day"], row["seen"]) == (exact, dt.date(2024, 2, 29), moment), (
             kind
@@ -182,7 +182,7 @@ async def test_postgresql_and_duckdb_are_staged_with_exact_types(
 
 @pytest.mark.parametrize("engine", ["duckdb", "datafusion"])
 async def test_wide_numerics_instants_and_twin_columns_of_postgresql_are_matched_exactly(
-    stand: Stand,  # noqa: F811
+    deployment: Deployment,  # noqa: F811
     me: httpx2.AsyncClient,  # noqa: F811
     warehouse: str,
     engine: str,
@@ -198,7 +198,7 @@ async def test_wide_numerics_instants_and_twin_columns_of_postgresql_are_matched
             f" (5, 'x', 'B', {large}.02, '2024-01-31 23:30:00Z')"
         )
     bank = "id,ref,seen\n1,A,2024-02-01T04:30:00Z\n2,B,2024-01-31T23:30:00Z\n"
-    await stand.graphs.sources.add(
+    await deployment.graphs.sources.add(
         name="there",
         kind="postgres",
         owner="me",
@@ -230,7 +230,7 @@ async def test_wide_numerics_instants_and_twin_columns_of_postgresql_are_matched
         "sources": {"left": left, "right": right},
         "rules": rules,
     }
-    async with stand.working(queues=QUEUES):
+    async with deployment.working(queues=QUEUES):
         runs = [await over(me, await start(me, recipe=recipe)) for recipe in (both, twice)]
     for run in runs:
         assert run["status"] == "completed", run["error"]

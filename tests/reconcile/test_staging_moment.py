@@ -19,8 +19,8 @@ from penstock.reconcile.staging.handlers import ChunkStager
 from penstock.reconcile.staging.ranges import in_ranges
 from penstock.sources.contract import Limits
 from penstock.sources.registry import open_source
-from tests.api.test_runs import PAYMENTS, QUEUES, RULES, me, over, stand, start, upload  # noqa: F401 - fixtures
-from tests.graphs.stand import Stand, connected, fill, postgres, postgres_secrets
+from tests.api.test_runs import PAYMENTS, QUEUES, RULES, deployment, me, over, start, upload  # noqa: F401 - fixtures
+from tests.graphs.deployment import Deployment, connected, fill, postgres, postgres_secrets
 from tests.servers.trino_engine import QueryError
 from tests.servers.trino_fake import Script, TrinoFake
 from tests.sources.conformance import collect_chunks
@@ -81,7 +81,7 @@ async def test_mariadb_notices_what_changed_between_its_chunks(
 
 @pytest.mark.parametrize("forever", [False, True])
 async def test_a_run_over_a_table_that_changes_reads_it_again_or_fails_and_says_why(
-    stand: Stand,  # noqa: F811
+    deployment: Deployment,  # noqa: F811
     me: httpx2.AsyncClient,  # noqa: F811
     subject: MySQLSubject,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
@@ -97,11 +97,11 @@ async def test_a_run_over_a_table_that_changes_reads_it_again_or_fails_and_says_
             subject.execute(f"INSERT INTO ledger VALUES ({changed[-1]}, 'zzz', 1)")
 
     after_each_chunk(monkeypatch, change)
-    await stand.graphs.sources.add(
+    await deployment.graphs.sources.add(
         name="shop", kind="mysql", owner="me", config=subject.config, secrets=subject.secrets
     )
     left = {"source": "shop", "table": "ledger", "primary_key": "id", "partition_key": "id"}
-    ended = await run(stand, me, left)
+    ended = await run(deployment, me, left)
     if forever:
         assert (ended["status"], ended["error"]["code"]) == ("failed", "SOURCE_CHANGED")
         assert "changed while it was staged" in ended["error"]["message"]
@@ -112,7 +112,7 @@ async def test_a_run_over_a_table_that_changes_reads_it_again_or_fails_and_says_
 
 
 async def test_postgresql_gives_the_rows_of_one_moment_whatever_is_written_meanwhile(
-    stand: Stand,  # noqa: F811
+    deployment: Deployment,  # noqa: F811
     me: httpx2.AsyncClient,  # noqa: F811
     warehouse: str,
     monkeypatch: pytest.MonkeyPatch,
@@ -137,7 +137,7 @@ async def test_postgresql_gives_the_rows_of_one_moment_whatever_is_written_meanw
             return await original(self, order, source, ctx)
 
         monkeypatch.setattr(ChunkStager, "_stage", staged)
-        await stand.graphs.sources.add(
+        await deployment.graphs.sources.add(
             name="db",
             kind="postgres",
             owner="me",
@@ -145,7 +145,9 @@ async def test_postgresql_gives_the_rows_of_one_moment_whatever_is_written_meanw
             secrets=postgres_secrets(warehouse),
         )
         left = {"source": "db", "table": "ledger", "primary_key": "id"}
-        ended = await run(stand, me, left, output={"amount": {"left": "amount", "right": "amount"}})
+        ended = await run(
+            deployment, me, left, output={"amount": {"left": "amount", "right": "amount"}}
+        )
         before = await writer.fetchval("SELECT sum(age) FROM customers")
     assert ended["status"] == "completed", ended["error"]
     assert ended["totals"]["left"]["rows"] == COUNT
@@ -237,14 +239,14 @@ def after_each_chunk(
 
 
 async def run(
-    stand: Stand,  # noqa: F811
+    deployment: Deployment,  # noqa: F811
     me: httpx2.AsyncClient,  # noqa: F811
     left: dict[str, Any],
     **more: Any,
 ) -> dict[str, Any]:
     right = {"upload": await upload(me, "payments.csv", PAYMENTS), "primary_key": "id"}
     recipe = {"name": "moment", "sources": {"left": left, "right": right}, "rules": RULES, **more}
-    async with stand.working(queues=QUEUES):
+    async with deployment.working(queues=QUEUES):
         return await over(
             me, await start(me, recipe=recipe, staging={"chunk_threshold_rows": 1000})
         )

@@ -16,7 +16,7 @@ from penstock.reconcile.staging import native_files
 from penstock.sources.contract import Limits
 from penstock.sources.errors import SourceQueryError, SourceUnavailable
 from penstock.sources.registry import open_source
-from tests.api.test_runs import QUEUES, RULES, me, over, stand, start  # noqa: F401 - fixtures
+from tests.api.test_runs import QUEUES, RULES, deployment, me, over, start  # noqa: F401 - fixtures
 from tests.sources.test_files import at
 from tests.storage.conftest import gcs, remote, s3  # noqa: F401 - fixtures
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     import httpx2
 
-    from tests.graphs.stand import Stand
+    from tests.graphs.deployment import Deployment
     from tests.storage.conftest import Place
 
 ROWS = 3000
@@ -72,13 +72,13 @@ def folder(tmp_path: Path) -> Path:
 
 
 async def ended(
-    stand: Stand,  # noqa: F811
+    deployment: Deployment,  # noqa: F811
     me: httpx2.AsyncClient,  # noqa: F811
     source: str,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     left = {"source": source, "table": "ledger", "primary_key": "id", **SCOPED}
     sides = {"left": left, "right": {"source": source, "table": "bank", "primary_key": "id"}}
-    async with stand.working(queues=QUEUES):
+    async with deployment.working(queues=QUEUES):
         run = await over(
             me, await start(me, recipe={"name": "native", "rules": RULES, "sources": sides})
         )
@@ -88,7 +88,7 @@ async def ended(
 
 
 async def test_objects_give_the_evidence_that_the_same_files_give(
-    stand: Stand,  # noqa: F811
+    deployment: Deployment,  # noqa: F811
     me: httpx2.AsyncClient,  # noqa: F811
     remote: Place,  # noqa: F811
     tmp_path: Path,
@@ -96,11 +96,13 @@ async def test_objects_give_the_evidence_that_the_same_files_give(
     await put(remote)
     config, secrets = at(remote)
     here = {"url": f"file://{folder(tmp_path)}", "tables": TABLES}
-    await stand.graphs.sources.add(name="here", kind="files", owner="me", config=here, secrets={})
-    await stand.graphs.sources.add(
+    await deployment.graphs.sources.add(
+        name="here", kind="files", owner="me", config=here, secrets={}
+    )
+    await deployment.graphs.sources.add(
         name="there", kind="files", owner="me", config=config | {"tables": TABLES}, secrets=secrets
     )
-    (_, local), (run, far) = [await ended(stand, me, source) for source in ("here", "there")]
+    (_, local), (run, far) = [await ended(deployment, me, source) for source in ("here", "there")]
     assert {side: far["totals"][side]["rows"] for side in ("left", "right")} == {
         "left": 2500,
         "right": 2700,
@@ -182,7 +184,7 @@ async def test_a_folder_without_a_file_of_the_table_is_an_error_that_names_it(
 
 @pytest.mark.parametrize("name", ["ledger.csv", "ledger.parquet"])
 async def test_a_filter_over_files_reads_the_column_that_it_names_in_its_case(
-    stand: Stand,  # noqa: F811
+    deployment: Deployment,  # noqa: F811
     me: httpx2.AsyncClient,  # noqa: F811
     tmp_path: Path,
     name: str,
@@ -197,7 +199,7 @@ async def test_a_filter_over_files_reads_the_column_that_it_names_in_its_case(
     else:
         pq.write_table(table, tmp_path / "files" / name)
     config = {"url": f"file://{tmp_path / 'files'}"}
-    await stand.graphs.sources.add(
+    await deployment.graphs.sources.add(
         name="files", kind="files", owner="me", config=config, secrets={}
     )
     scoped = [{"column": "REF", "op": "eq", "value": "B"}]
@@ -209,7 +211,7 @@ async def test_a_filter_over_files_reads_the_column_that_it_names_in_its_case(
         "query": "SELECT id, upper(REF) AS REF FROM ledger",
         "primary_key": "id",
     }
-    async with stand.working(queues=QUEUES):
+    async with deployment.working(queues=QUEUES):
         run = await over(me, await start(me, recipe=recipe))
         refused = await over(
             me, await start(me, recipe=recipe | {"sources": {"left": query, "right": side}})

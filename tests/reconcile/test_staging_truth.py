@@ -11,8 +11,8 @@ from bench.reconcile.cases import CASES, WITHIN
 
 from penstock.reconcile.matching.execution import Execution
 from penstock.reconcile.recipes import validation
-from tests.graphs.stand import connected
-from tests.reconcile.stand import recipe
+from tests.graphs.deployment import connected
+from tests.reconcile.match_run import recipe
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,7 +11,7 @@ from penstock.reconcile.matching.column import columns
 from penstock.reconcile.recipes import suggestion, validation
 from penstock.reconcile.recipes.draft import whole
 from penstock.reconcile.recipes.suggestion import suggest
-from tests.reconcile.stand import recipe
+from tests.reconcile.match_run import recipe
 
 COUNT = 50
 INVOICES = pa.table(

@@ -12,7 +12,7 @@ from penstock.reconcile.matching.column import columns
 from penstock.reconcile.recipes import validation
 from penstock.reconcile.recipes.draft import readable, whole
 from penstock.reconcile.recipes.model import MAX_RULES, Recipe
-from tests.reconcile.stand import recipe
+from tests.reconcile.match_run import recipe
 
 if TYPE_CHECKING:
     from penstock.reconcile.recipes.fault import Fault

@@ -11,7 +11,7 @@ import pytest
 
 from penstock.sources.errors import SourceRefused
 from penstock.sources.registry import open_source
-from tests.graphs.stand import connected, postgres, postgres_secrets
+from tests.graphs.deployment import connected, postgres, postgres_secrets
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

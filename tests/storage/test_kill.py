@@ -21,7 +21,7 @@ from penstock.storage.errors import ObjectMissing
 from penstock.storage.manifest import check_parts, read_manifest
 from penstock.storage.object_store import open_store
 from penstock.storage.sweeper import Sweeper
-from tests.storage import victim
+from tests.storage import killed_process
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,7 +47,7 @@ class Victims:
 
 @pytest.fixture(scope="module")
 def victims() -> Iterator[Victims]:
-    command = [sys.executable, "-m", "tests.storage.victim"]
+    command = [sys.executable, "-m", "tests.storage.killed_process"]
     root = Path(__file__).parents[2]
     with subprocess.Popen(
         command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -99,11 +99,13 @@ async def survey(store: Store, step: str) -> bool:
     assert await readable(store) == before, step
     remaining = {info.key async for info in store.list("")}
     named = (
-        {part.path for part in (await read_manifest(store, victim.PREFIX)).parts}
+        {part.path for part in (await read_manifest(store, killed_process.PREFIX)).parts}
         if before
         else set()
     )
-    assert remaining == (named | {victim.PREFIX + "manifest.json"} if before else set()), step
+    assert remaining == (named | {killed_process.PREFIX + "manifest.json"} if before else set()), (
+        step
+    )
     assert not await store.uploads.under(""), step
     assert_no_hidden_file(store, len(remaining), step)
     return before
@@ -111,12 +113,12 @@ async def survey(store: Store, step: str) -> bool:
 
 async def readable(store: Store) -> bool:
     try:
-        manifest = await read_manifest(store, victim.PREFIX)
+        manifest = await read_manifest(store, killed_process.PREFIX)
     except ObjectMissing:
         return False
     await check_parts(store, manifest)
     tables = [pq.read_table(pa.BufferReader(await store.get(part.path))) for part in manifest.parts]
-    assert pa.concat_tables(tables).equals(victim.table())
+    assert pa.concat_tables(tables).equals(killed_process.table())
     return True
 
 

@@ -14,7 +14,7 @@ from tests.client.server import Answer, answering
 from tests.widget.graphs import knows, people
 
 if TYPE_CHECKING:
-    from tests.client.server import Stand
+    from tests.client.server import ScriptedServer
 
 FOUND = {
     "columns": ["a"],
@@ -26,8 +26,8 @@ FOUND = {
 AROUND = {"nodes": people(3), "edges": [knows(1, 0, 1), knows(2, 0, 2)], "truncated": True}
 
 
-def _graph(stand: Stand) -> Any:
-    client = penstock.Client(stand.url, "key")
+def _graph(scripted: ScriptedServer) -> Any:
+    client = penstock.Client(scripted.url, "key")
     return client.instances.get(1)
 
 
@@ -43,11 +43,11 @@ INSTANCE: dict[str, Any] = {
 
 
 def test_a_view_asks_the_graph_that_was_queried() -> None:
-    with answering(Answer(body=INSTANCE), Answer(body=FOUND), Answer(body=AROUND)) as stand:
-        view = _graph(stand).query("MATCH (a) RETURN a").view(expand_cap=2)
+    with answering(Answer(body=INSTANCE), Answer(body=FOUND), Answer(body=AROUND)) as scripted:
+        view = _graph(scripted).query("MATCH (a) RETURN a").view(expand_cap=2)
         view.expand("Person:0")
     assert [node.caption for node in view.drawing.nodes] == ["P0", "P1", "P2"]
-    asked = stand.asked[-1]
+    asked = scripted.asked[-1]
     assert (asked.path, asked.body) == (
         "/wrapper/slug/subgraph",
         {"hops": 1, "start": ["Person:0"], "limit": 3},

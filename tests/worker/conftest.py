@@ -14,7 +14,7 @@ import pytest
 
 from penstock.jobs.model import JobSpec, JobView, Status
 from penstock.worker import Summary, Worker, claiming
-from tests.worker.hands import HANDLERS, KINDS, open_store
+from tests.worker.worker_process import HANDLERS, KINDS, open_store
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from penstock.jobs.store import PgJobStore
 
 PATIENCE = 20.0
-PROGRAM = "import sys; from tests.worker import hands; sys.exit(hands.main(*sys.argv[1:]))"
+PROGRAM = "import sys; from tests.worker.worker_process import main; sys.exit(main(*sys.argv[1:]))"
 
 
 async def until(true: Callable[[], Awaitable[object]], *, within: float = PATIENCE) -> None:

@@ -12,22 +12,22 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock.accounts.role import Role
-from penstock.accounts.users import ITSELF
+from penstock.accounts.users import SYSTEM_ACTOR
 from penstock.graphs.errors import ExportTooLarge
 from penstock.graphs.snapshots.model import SnapshotStatus
 from penstock.graphs.snapshots.payloads import NO_CAPS, ExportCaps
 from penstock.storage.manifest import read_manifest
-from tests.graphs.stand import (
+from tests.graphs.deployment import (
     CUSTOMER,
     PURCHASED,
-    Stand,
+    Deployment,
     connected,
     fill,
     postgres,
     postgres_secrets,
+    running_deployment,
     settings,
     shop,
-    standing,
     until,
 )
 from tests.worker.places import in_s3, s3
@@ -42,8 +42,8 @@ FACE = "/api/internal/export-jobs"
 
 
 @pytest.fixture
-async def stand(database: str, tmp_path: Path) -> AsyncIterator[Stand]:
-    async with standing(database, settings(tmp_path / "home")) as it:
+async def deployment(database: str, tmp_path: Path) -> AsyncIterator[Deployment]:
+    async with running_deployment(database, settings(tmp_path / "home")) as it:
         yield it
 
 
@@ -63,61 +63,61 @@ async def test_every_row_of_a_query_is_in_the_files_that_the_manifest_names(
             tmp_path / "home",
             **in_s3(request.getfixturevalue("s3"), f"{kind}-{time.monotonic_ns()}"),
         )
-    async with standing(database, configured) as stand, stand.working():
+    async with running_deployment(database, configured) as deployment, deployment.working():
         if kind == "duckdb":
             config = shop(tmp_path, customers=ROWS)
         else:
             await fill(warehouse, ROWS)
             config = postgres(warehouse)
         secrets = postgres_secrets(warehouse) if kind == "postgres" else {}
-        source = await stand.source(kind, config, secrets)
-        snapshot_id = await stand.snapshot(CUSTOMER | {"data_source_id": source})
-        snapshot = await stand.ready(snapshot_id)
-        table = await stand.table(snapshot, "nodes/Customer")
+        source = await deployment.source(kind, config, secrets)
+        snapshot_id = await deployment.snapshot(CUSTOMER | {"data_source_id": source})
+        snapshot = await deployment.ready(snapshot_id)
+        table = await deployment.table(snapshot, "nodes/Customer")
         assert table.schema.types == [pa.int64(), pa.string(), pa.int64()]
         assert sorted(table["id"].to_pylist()) == list(range(ROWS))
         assert snapshot.node_counts == {"Customer": ROWS}
-        [job] = await stand.jobs(snapshot_id)
+        [job] = await deployment.jobs(snapshot_id)
         assert (job["status"], job["row_count"], job["size_bytes"]) == (
             "completed",
             ROWS,
             snapshot.size_bytes,
         )
-        manifest = await read_manifest(stand.store, snapshot.prefix or "")
+        manifest = await read_manifest(deployment.store, snapshot.prefix or "")
         [entity] = manifest.entities.values()
         assert {part.path for part in entity.parts} | {f"{snapshot.prefix}manifest.json"} == set(
-            await stand.files()
+            await deployment.files()
         )
 
 
 async def test_a_query_without_rows_leaves_a_file_with_the_declared_types(
-    stand: Stand, tmp_path: Path
+    deployment: Deployment, tmp_path: Path
 ) -> None:
-    source = await stand.source("duckdb", shop(tmp_path))
+    source = await deployment.source("duckdb", shop(tmp_path))
     columns = [{"name": "id", "type": "INT64"}, {"name": "gone", "type": "DATE"}]
     nobody = {
         "sql": "SELECT id, NULL::DATE AS gone FROM customers WHERE id < 0",
         "columns": columns,
     }
-    async with stand.working():
-        snapshot = await stand.ready(
-            await stand.snapshot(CUSTOMER | nobody | {"data_source_id": source})
+    async with deployment.working():
+        snapshot = await deployment.ready(
+            await deployment.snapshot(CUSTOMER | nobody | {"data_source_id": source})
         )
-    table = await stand.table(snapshot, "nodes/Customer")
+    table = await deployment.table(snapshot, "nodes/Customer")
     assert (table.num_rows, table.schema.types) == (0, [pa.int64(), pa.date32()])
     assert snapshot.node_counts == {"Customer": 0}
 
 
 async def test_an_edge_type_between_several_labels_is_one_count_and_several_entities(
-    stand: Stand, tmp_path: Path
+    deployment: Deployment, tmp_path: Path
 ) -> None:
-    edge = PURCHASED | {"data_source_id": await stand.source("duckdb", shop(tmp_path))}
+    edge = PURCHASED | {"data_source_id": await deployment.source("duckdb", shop(tmp_path))}
     pairs = [edge | {"from_node": name, "to_node": "Item"} for name in ("Customer", "Company")]
-    async with stand.working():
-        snapshot = await stand.ready(await stand.snapshot(*pairs))
+    async with deployment.working():
+        snapshot = await deployment.ready(await deployment.snapshot(*pairs))
     assert snapshot.edge_counts == {"PURCHASED": 6000}
     for name in ("Customer", "Company"):
-        assert (await stand.table(snapshot, f"edges/PURCHASED/{name}-Item")).num_rows == 3000
+        assert (await deployment.table(snapshot, f"edges/PURCHASED/{name}-Item")).num_rows == 3000
 
 
 BAD_SQL = {
@@ -159,12 +159,12 @@ BAD_COLUMNS = {
 
 
 async def test_what_a_query_must_not_do_fails_its_job_with_a_reason_and_leaves_no_file(
-    stand: Stand, tmp_path: Path
+    deployment: Deployment, tmp_path: Path
 ) -> None:
-    source = await stand.source("duckdb", shop(tmp_path))
-    async with stand.working():
+    source = await deployment.source("duckdb", shop(tmp_path))
+    async with deployment.working():
         snapshots = {
-            case: await stand.snapshot(
+            case: await deployment.snapshot(
                 {
                     "job_type": "node",
                     "entity_name": "Customer",
@@ -176,55 +176,55 @@ async def test_what_a_query_must_not_do_fails_its_job_with_a_reason_and_leaves_n
         }
         for case, snapshot_id in snapshots.items():
             _, code, piece = BAD_SQL[case]
-            snapshot = await stand.failed(snapshot_id)
-            error = await _error(stand, snapshot_id)
+            snapshot = await deployment.failed(snapshot_id)
+            error = await _error(deployment, snapshot_id)
             assert error["code"].startswith(code), (case, error)
             assert error["message"].startswith("Node Customer: "), (case, error)
             assert piece in f"{error['message']} {error.get('hint')}", (case, error)
             assert snapshot.failed_step == "Customer"
             assert (snapshot.error_message or "").startswith(error["message"][:500]), case
-    assert await stand.files() == []
+    assert await deployment.files() == []
 
 
 async def test_columns_that_are_not_the_declared_ones_are_named_each_with_a_suggestion(
-    stand: Stand, tmp_path: Path
+    deployment: Deployment, tmp_path: Path
 ) -> None:
-    source = await stand.source("duckdb", shop(tmp_path))
-    async with stand.working():
+    source = await deployment.source("duckdb", shop(tmp_path))
+    async with deployment.working():
         snapshots = {}
         for case, (sql, names, _) in BAD_COLUMNS.items():
             pairs = [(name, None) if isinstance(name, str) else name for name in names]
             columns = [{"name": name, "type": kind} for name, kind in pairs]
             job = {"job_type": "node", "entity_name": "Customer", "sql": sql, "columns": columns}
-            snapshots[case] = await stand.snapshot(job | {"data_source_id": source})
+            snapshots[case] = await deployment.snapshot(job | {"data_source_id": source})
         for case, snapshot_id in snapshots.items():
-            await stand.failed(snapshot_id)
-            error = await _error(stand, snapshot_id)
+            await deployment.failed(snapshot_id)
+            error = await _error(deployment, snapshot_id)
             assert error["message"].startswith("Node Customer: "), (case, error)
             assert BAD_COLUMNS[case][2] in error["message"], (case, error)
             assert error["hint"], (case, error)
             assert not error["retryable"]
-    assert await stand.files() == []
+    assert await deployment.files() == []
 
 
-async def _error(stand: Stand, snapshot_id: int) -> dict[str, Any]:
-    [job] = await stand.jobs(snapshot_id)
-    error: dict[str, Any] = (await stand.parts.store.job(job["id"])).error
+async def _error(deployment: Deployment, snapshot_id: int) -> dict[str, Any]:
+    [job] = await deployment.jobs(snapshot_id)
+    error: dict[str, Any] = (await deployment.services.store.job(job["id"])).error
     return error
 
 
 async def test_a_job_that_is_cancelled_leaves_no_file_and_no_query(
-    warehouse: str, stand: Stand, tmp_path: Path
+    warehouse: str, deployment: Deployment, tmp_path: Path
 ) -> None:
     await fill(warehouse, 10)
-    source = await stand.source("postgres", postgres(warehouse), postgres_secrets(warehouse))
+    source = await deployment.source("postgres", postgres(warehouse), postgres_secrets(warehouse))
     slow = {
         "sql": "SELECT id, name, age FROM customers,"
         " (SELECT count(*) AS n FROM generate_series(1, 20000000000)) AS q"
     }
-    snapshot_id = await stand.snapshot(CUSTOMER | slow | {"data_source_id": source})
-    async with stand.working() as worker:
-        [job] = await stand.jobs(snapshot_id)
+    snapshot_id = await deployment.snapshot(CUSTOMER | slow | {"data_source_id": source})
+    async with deployment.working() as worker:
+        [job] = await deployment.jobs(snapshot_id)
 
         async def queries() -> int:
             async with connected(warehouse) as connection:
@@ -236,79 +236,82 @@ async def test_a_job_that_is_cancelled_leaves_no_file_and_no_query(
                 return count
 
         await until(queries)
-        await stand.parts.store.cancel(job["id"], actor="me", reason="Not needed")
+        await deployment.services.store.cancel(job["id"], actor="me", reason="Not needed")
 
         async def idle() -> bool:
             return not worker.busy and not await queries()
 
         await until(idle)
-    assert await stand.files() == []
-    snapshot = await stand.graphs.snapshots.get(snapshot_id)
+    assert await deployment.files() == []
+    snapshot = await deployment.graphs.snapshots.get(snapshot_id)
     assert (snapshot.status, snapshot.failed_step) == (SnapshotStatus.FAILED, "Customer")
     assert "Not needed" in (snapshot.error_message or "")
 
 
 async def test_a_failed_snapshot_is_tried_again_and_only_what_did_not_complete(
-    stand: Stand, tmp_path: Path
+    deployment: Deployment, tmp_path: Path
 ) -> None:
     config = shop(tmp_path)
-    source = await stand.source("duckdb", config)
+    source = await deployment.source("duckdb", config)
     early = PURCHASED | {"sql": "SELECT customer, item FROM purchased"}
-    snapshot_id = await stand.snapshot(
+    snapshot_id = await deployment.snapshot(
         CUSTOMER | {"data_source_id": source}, early | {"data_source_id": source}
     )
 
     async def all_over() -> bool:
         return all(
-            job["status"] in ("completed", "failed") for job in await stand.jobs(snapshot_id)
+            job["status"] in ("completed", "failed") for job in await deployment.jobs(snapshot_id)
         )
 
-    async with stand.working():
+    async with deployment.working():
         await until(all_over)
-    before = {job["entity_name"]: job for job in await stand.jobs(snapshot_id)}
-    snapshot = await stand.failed(snapshot_id)
+    before = {job["entity_name"]: job for job in await deployment.jobs(snapshot_id)}
+    snapshot = await deployment.failed(snapshot_id)
     assert (snapshot.failed_step, snapshot.node_counts) == ("PURCHASED", {"Customer": 1000})
     with duckdb.connect(config["database"]) as db:
         db.execute("CREATE TABLE purchased AS FROM purchases")
-    await stand.graphs.exports.retry(snapshot_id)
-    async with stand.working():
-        snapshot = await stand.ready(snapshot_id)
-    after = {job["entity_name"]: job for job in await stand.jobs(snapshot_id)}
+    await deployment.graphs.exports.retry(snapshot_id)
+    async with deployment.working():
+        snapshot = await deployment.ready(snapshot_id)
+    after = {job["entity_name"]: job for job in await deployment.jobs(snapshot_id)}
     assert after["Customer"] == before["Customer"]
     assert after["PURCHASED"]["id"] != before["PURCHASED"]["id"]
     assert (snapshot.node_counts, snapshot.edge_counts) == ({"Customer": 1000}, {"PURCHASED": 3000})
     assert (snapshot.error_message, snapshot.failed_step) == (None, None)
-    assert (await stand.parts.store.job(before["PURCHASED"]["id"])).error[
+    assert (await deployment.services.store.job(before["PURCHASED"]["id"])).error[
         "code"
     ] == "SOURCE_QUERY_ERROR"
 
 
 async def test_files_of_a_worker_that_only_told_their_rows_are_found_and_counted(
-    stand: Stand, tmp_path: Path
+    deployment: Deployment, tmp_path: Path
 ) -> None:
     """As export workers of another make do it: they write into the entity's folder and say how many
     rows."""
-    source = await stand.source("duckdb", shop(tmp_path))
+    source = await deployment.source("duckdb", shop(tmp_path))
     snapshots = {}
     for case, rows in (("told", 3), ("lied", 4), ("no file", 3)):
-        snapshots[case] = await stand.snapshot(CUSTOMER | {"data_source_id": source})
-        [job] = (await stand.ask("POST", f"{FACE}/claim", worker_id="another", limit=1))["jobs"]
+        snapshots[case] = await deployment.snapshot(CUSTOMER | {"data_source_id": source})
+        [job] = (await deployment.ask("POST", f"{FACE}/claim", worker_id="another", limit=1))[
+            "jobs"
+        ]
         if case != "no file":
             sink = pa.BufferOutputStream()
             pq.write_table(pa.table({"id": [1, 2, 3]}), sink)
-            key = f"{job['gcs_path'].removeprefix(stand.settings.storage_root + '/')}data.parquet"
-            await stand.store.create(key, sink.getvalue().to_pybytes())
+            prefix = job["gcs_path"].removeprefix(deployment.settings.storage_root + "/")
+            key = f"{prefix}data.parquet"
+            await deployment.store.create(key, sink.getvalue().to_pybytes())
         update = {"attempt_id": job["attempt_id"], "status": "completed", "row_count": rows}
-        await stand.ask("PATCH", f"{FACE}/{job['id']}", **update)
-    async with stand.working():
-        snapshot = await stand.ready(snapshots["told"])
+        await deployment.ask("PATCH", f"{FACE}/{job['id']}", **update)
+    async with deployment.working():
+        snapshot = await deployment.ready(snapshots["told"])
         assert snapshot.node_counts == {"Customer": 3}
-        assert (await stand.table(snapshot, "nodes/Customer"))["id"].to_pylist() == [1, 2, 3]
+        assert (await deployment.table(snapshot, "nodes/Customer"))["id"].to_pylist() == [1, 2, 3]
         for case, words in (
             ("lied", "hold 3 rows, but 4 were sent"),
             ("no file", "There is no file in"),
         ):
-            snapshot = await stand.failed(snapshots[case])
+            snapshot = await deployment.failed(snapshots[case])
             assert snapshot.failed_step == "publish"
             assert (snapshot.error_message or "").startswith("Node Customer: ")
             assert words in (snapshot.error_message or "")
@@ -319,14 +322,16 @@ async def test_an_analyst_exports_as_many_rows_as_allowed_and_not_one_more(
     database: str, tmp_path: Path, rows: int, is_whole: bool
 ) -> None:
     config = settings(tmp_path / "home", export_max_rows=rows)
-    async with standing(database, config) as stand, stand.working():
-        source = await stand.source("duckdb", shop(tmp_path, customers=1000))
-        over = await stand.over(await stand.snapshot(CUSTOMER | {"data_source_id": source}))
+    async with running_deployment(database, config) as deployment, deployment.working():
+        source = await deployment.source("duckdb", shop(tmp_path, customers=1000))
+        over = await deployment.over(
+            await deployment.snapshot(CUSTOMER | {"data_source_id": source})
+        )
         assert (over.status is SnapshotStatus.READY) == is_whole
         if not is_whole:
             assert "more than 999 rows" in (over.error_message or "")
-            [job] = await stand.jobs(over.snapshot_id)
-            view = await stand.parts.store.job(job["id"])
+            [job] = await deployment.jobs(over.snapshot_id)
+            view = await deployment.services.store.job(job["id"])
             assert (view.error["code"], view.attempt_no) == ("EXPORT_TOO_LARGE", 1)
 
 
@@ -334,13 +339,17 @@ async def test_an_admin_exports_more_than_an_analyst_and_nobody_more_bytes_than_
     database: str, tmp_path: Path
 ) -> None:
     config = settings(tmp_path / "home", export_max_rows=10, export_max_mb_admin=1)
-    async with standing(database, config) as stand, stand.working():
-        assert stand.parts.people is not None
-        await stand.parts.people.users.add("me@example.com", role=Role.ADMIN, actor=ITSELF)
-        small = await stand.source("duckdb", shop(tmp_path, customers=1000))
-        await stand.ready(await stand.snapshot(CUSTOMER | {"data_source_id": small}))
+    async with running_deployment(database, config) as deployment, deployment.working():
+        assert deployment.services.people is not None
+        await deployment.services.people.users.add(
+            "me@example.com", role=Role.ADMIN, actor=SYSTEM_ACTOR
+        )
+        small = await deployment.source("duckdb", shop(tmp_path, customers=1000))
+        await deployment.ready(await deployment.snapshot(CUSTOMER | {"data_source_id": small}))
         wide = CUSTOMER | {"sql": "SELECT id, repeat(name, 1000) AS name, age FROM customers"}
-        failed = await stand.failed(await stand.snapshot(wide | {"data_source_id": small}))
+        failed = await deployment.failed(
+            await deployment.snapshot(wide | {"data_source_id": small})
+        )
         assert "more than 1,000,000 bytes" in (failed.error_message or "")
 
 

@@ -14,15 +14,15 @@ import pytest
 from penstock.jobs.handler import Answer, Handlers, Job
 from penstock.storage.manifest import NAME
 from penstock.wiring.default_handlers import default_handlers
-from tests.graphs.stand import (
+from tests.graphs.deployment import (
     CUSTOMER,
-    Stand,
+    Deployment,
     fill,
     postgres,
     postgres_secrets,
+    running_deployment,
     settings,
     shop,
-    standing,
     until,
 )
 from tests.sources.proxy import Proxy, proxied
@@ -41,22 +41,22 @@ WIDE = {"sql": "SELECT id, md5(name) || md5(id::VARCHAR) AS name, age FROM custo
 
 
 @pytest.fixture
-async def stand(database: str, tmp_path: Path) -> AsyncIterator[Stand]:
-    async with standing(database, settings(tmp_path / "home")) as it:
+async def deployment(database: str, tmp_path: Path) -> AsyncIterator[Deployment]:
+    async with running_deployment(database, settings(tmp_path / "home")) as it:
         yield it
 
 
 @pytest.fixture
-async def duck(stand: Stand, tmp_path: Path) -> int:
-    return await stand.source("duckdb", shop(tmp_path, customers=100_000))
+async def duck(deployment: Deployment, tmp_path: Path) -> int:
+    return await deployment.source("duckdb", shop(tmp_path, customers=100_000))
 
 
-async def ended(stand: Stand, snapshot_id: int, **worker: Any) -> JobView:
+async def ended(deployment: Deployment, snapshot_id: int, **worker: Any) -> JobView:
     """The export job, once its snapshot has failed."""
-    async with stand.working(**worker):
-        await stand.failed(snapshot_id)
-    [job] = await stand.jobs(snapshot_id)
-    return await stand.parts.store.job(job["id"])
+    async with deployment.working(**worker):
+        await deployment.failed(snapshot_id)
+    [job] = await deployment.jobs(snapshot_id)
+    return await deployment.services.store.job(job["id"])
 
 
 def error_code(view: JobView) -> str:
@@ -65,21 +65,23 @@ def error_code(view: JobView) -> str:
 
 
 async def test_a_bucket_or_folder_that_is_not_there_fails_the_job_at_once(
-    stand: Stand, duck: int, tmp_path: Path, s3: StoreOptions
+    deployment: Deployment, duck: int, tmp_path: Path, s3: StoreOptions
 ) -> None:
     wrong = in_s3(s3, "x", bucket="no-such-bucket")
     for place in (wrong, {"storage_url": f"file://{tmp_path}/nowhere"}):
         view = await ended(
-            stand, await stand.snapshot(CUSTOMER | {"data_source_id": duck}), **place
+            deployment, await deployment.snapshot(CUSTOMER | {"data_source_id": duck}), **place
         )
         assert (error_code(view), view.attempt_no) == ("STORAGE_BUCKET_MISSING", 1)
 
 
 async def test_a_storage_that_refuses_our_key_fails_the_job_and_shows_no_secret(
-    stand: Stand, duck: int, s3: StoreOptions
+    deployment: Deployment, duck: int, s3: StoreOptions
 ) -> None:
     wrong = in_s3(s3, "x") | {"storage_secret_access_key": "hunter2-is-wrong"}
-    view = await ended(stand, await stand.snapshot(CUSTOMER | {"data_source_id": duck}), **wrong)
+    view = await ended(
+        deployment, await deployment.snapshot(CUSTOMER | {"data_source_id": duck}), **wrong
+    )
     assert error_code(view) == "STORAGE_REFUSED"
     assert "hunter2" not in str(view.error)
 
@@ -100,43 +102,45 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 async def test_a_disk_that_fills_half_way_shows_nothing_and_says_so(
-    stand: Stand, duck: int, small_disk: Path
+    deployment: Deployment, duck: int, small_disk: Path
 ) -> None:
-    snapshot_id = await stand.snapshot(CUSTOMER | WIDE | {"data_source_id": duck})
-    view = await ended(stand, snapshot_id, storage_url=f"file://{small_disk}")
+    snapshot_id = await deployment.snapshot(CUSTOMER | WIDE | {"data_source_id": duck})
+    view = await ended(deployment, snapshot_id, storage_url=f"file://{small_disk}")
     assert (error_code(view), view.attempt_no) == ("STORAGE_FULL", 1)
     assert [path for path in small_disk.rglob("*") if path.is_file()] == []
 
 
-async def test_an_object_that_is_there_already_is_not_touched(stand: Stand, duck: int) -> None:
-    handlers = default_handlers(stand.settings)
+async def test_an_object_that_is_there_already_is_not_touched(
+    deployment: Deployment, duck: int
+) -> None:
+    handlers = default_handlers(deployment.settings)
     export = handlers.get("export")
     assert export is not None
     taken: list[str] = []
 
     async def late(job: Job, ctx: JobContext) -> Answer:
         taken.append(f"{job.payload['prefix']}part-00000-{ctx.fence.attempt_id}.parquet")
-        await stand.store.create(taken[-1], b"somebody else's")
+        await deployment.store.create(taken[-1], b"somebody else's")
         return await export(job, ctx)
 
-    snapshot_id = await stand.snapshot(CUSTOMER | {"data_source_id": duck})
-    view = await ended(stand, snapshot_id, handlers=Handlers({"export": late}))
+    snapshot_id = await deployment.snapshot(CUSTOMER | {"data_source_id": duck})
+    view = await ended(deployment, snapshot_id, handlers=Handlers({"export": late}))
     assert error_code(view) == "OBJECT_EXISTS"
-    assert await stand.files() == taken
-    assert await stand.store.get(taken[0]) == b"somebody else's"
+    assert await deployment.files() == taken
+    assert await deployment.store.get(taken[0]) == b"somebody else's"
 
 
 async def test_a_manifest_that_is_there_already_is_not_touched_and_fails_the_snapshot(
-    stand: Stand, duck: int
+    deployment: Deployment, duck: int
 ) -> None:
-    snapshot_id = await stand.snapshot(CUSTOMER | {"data_source_id": duck})
-    key = f"{(await stand.graphs.snapshots.get(snapshot_id)).prefix}{NAME}"
-    await stand.store.create(key, b"{}")
-    async with stand.working():
-        snapshot = await stand.failed(snapshot_id)
+    snapshot_id = await deployment.snapshot(CUSTOMER | {"data_source_id": duck})
+    key = f"{(await deployment.graphs.snapshots.get(snapshot_id)).prefix}{NAME}"
+    await deployment.store.create(key, b"{}")
+    async with deployment.working():
+        snapshot = await deployment.failed(snapshot_id)
     assert snapshot.failed_step == "publish"
     assert "exists already" in (snapshot.error_message or "")
-    assert await stand.store.get(key) == b"{}"
+    assert await deployment.store.get(key) == b"{}"
 
 
 @pytest.fixture
@@ -150,41 +154,41 @@ async def door(database: str) -> AsyncIterator[Proxy]:
 
 @pytest.mark.parametrize("strike", ["freeze", "reset", "cut"])
 async def test_a_source_that_hangs_or_resets_costs_an_attempt_and_no_row(
-    stand: Stand, warehouse: str, door: Proxy, strike: str
+    deployment: Deployment, warehouse: str, door: Proxy, strike: str
 ) -> None:
     await fill(warehouse, 200_000)
     by_door = {"host": "127.0.0.1", "port": door.port, "sslmode": "disable", "silence_seconds": 1.0}
-    source = await stand.source(
+    source = await deployment.source(
         "postgres", postgres(warehouse) | by_door, postgres_secrets(warehouse)
     )
-    snapshot_id = await stand.snapshot(CUSTOMER | {"data_source_id": source})
+    snapshot_id = await deployment.snapshot(CUSTOMER | {"data_source_id": source})
     door.after(2_000_000, getattr(door, strike))
-    [job] = await stand.jobs(snapshot_id)
-    async with stand.working():
+    [job] = await deployment.jobs(snapshot_id)
+    async with deployment.working():
         await door.struck()
 
         async def tried_again() -> bool:
-            return bool((await stand.parts.store.job(job["id"])).attempts[:-1])
+            return bool((await deployment.services.store.job(job["id"])).attempts[:-1])
 
         await until(tried_again)
         door.thaw()
-        snapshot = await stand.ready(snapshot_id)
-    view = await stand.parts.store.job(job["id"])
+        snapshot = await deployment.ready(snapshot_id)
+    view = await deployment.services.store.job(job["id"])
     first = view.attempts[0]
     assert (first.how, first.detail["code"]) == ("retried", "SOURCE_UNAVAILABLE")
     assert first.detail["message"].startswith("Node Customer: ")
     assert view.attempt_no > 1
-    table = await stand.table(snapshot, "nodes/Customer")
+    table = await deployment.table(snapshot, "nodes/Customer")
     assert sorted(table["id"].to_pylist()) == list(range(200_000))
-    assert len(await stand.files()) == 2
+    assert len(await deployment.files()) == 2
 
 
 async def test_a_source_that_does_not_know_us_fails_the_job_at_once_and_no_log_has_our_password(
-    stand: Stand, warehouse: str, capfd: pytest.CaptureFixture[str]
+    deployment: Deployment, warehouse: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     stranger = postgres(warehouse) | {"database": f"nowhere_{time.monotonic_ns()}"}
-    source = await stand.source("postgres", stranger, {"password": "hunter2-is-wrong"})
-    view = await ended(stand, await stand.snapshot(CUSTOMER | {"data_source_id": source}))
+    source = await deployment.source("postgres", stranger, {"password": "hunter2-is-wrong"})
+    view = await ended(deployment, await deployment.snapshot(CUSTOMER | {"data_source_id": source}))
     assert error_code(view) == "SOURCE_REFUSED"
     assert "hunter2" not in str(view)
     assert "hunter2" not in "".join(capfd.readouterr())

@@ -23,9 +23,18 @@ from penstock.jobs.model import JobSpec
 from penstock.storage.errors import ObjectMissing
 from penstock.storage.manifest import read_manifest
 from penstock.storage.provider import ObjectStoreProvider
-from tests.graphs.stand import CUSTOMER, TOKEN, Stand, connected, settings, shop, standing, until
+from tests.graphs.deployment import (
+    CUSTOMER,
+    TOKEN,
+    Deployment,
+    connected,
+    running_deployment,
+    settings,
+    shop,
+    until,
+)
 from tests.jobs.conformance import Clock
-from tests.worker.victim import EXPORT_STEPS
+from tests.worker.killed_process import EXPORT_STEPS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -51,7 +60,7 @@ class Victims:
 
 @pytest.fixture(scope="module")
 def victims() -> Iterator[Victims]:
-    command = [sys.executable, "-m", "tests.worker.victim"]
+    command = [sys.executable, "-m", "tests.worker.killed_process"]
     root = Path(__file__).parents[2]
     with subprocess.Popen(
         command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -60,45 +69,45 @@ def victims() -> Iterator[Victims]:
 
 
 @pytest.fixture
-async def stand(database: str, tmp_path: Path) -> AsyncIterator[Stand]:
-    async with standing(database, settings(tmp_path / "home")) as it:
+async def deployment(database: str, tmp_path: Path) -> AsyncIterator[Deployment]:
+    async with running_deployment(database, settings(tmp_path / "home")) as it:
         yield it
 
 
-def environment(stand: Stand) -> dict[str, str]:
+def environment(deployment: Deployment) -> dict[str, str]:
     return {
-        "PENSTOCK_URL": str(stand.settings.url),
+        "PENSTOCK_URL": str(deployment.settings.url),
         "PENSTOCK_SERVICE_TOKEN": TOKEN,
-        "PENSTOCK_HOME": str(stand.settings.home),
+        "PENSTOCK_HOME": str(deployment.settings.home),
         "PENSTOCK_WORKER_PORT": "0",
     }
 
 
 async def test_a_kill_at_any_step_shows_nothing_half_done_and_another_worker_finishes(
-    stand: Stand, database: str, victims: Victims, tmp_path: Path
+    deployment: Deployment, database: str, victims: Victims, tmp_path: Path
 ) -> None:
-    source = await stand.source("duckdb", shop(tmp_path, customers=ROWS))
+    source = await deployment.source("duckdb", shop(tmp_path, customers=ROWS))
     customer = CUSTOMER | {"data_source_id": source}
-    async with stand.working():
-        await stand.ready(await stand.snapshot(customer))
+    async with deployment.working():
+        await deployment.ready(await deployment.snapshot(customer))
         await until(lambda: nothing_live(database))
     async with connected(database) as connection:
         clock = Clock(connection)
         for step in EXPORT_STEPS:
-            snapshot_id = await stand.snapshot(customer)
+            snapshot_id = await deployment.snapshot(customer)
             assert (
-                await victims.run(step=step, environment=environment(stand)) == -signal.SIGKILL
+                await victims.run(step=step, environment=environment(deployment)) == -signal.SIGKILL
             ), step
-            await assert_nothing_is_shown(stand, snapshot_id, step)
+            await assert_nothing_is_shown(deployment, snapshot_id, step)
             await clock.advance(LEASE)
-            await stand.parts.store.reap()
-            async with stand.working():
-                snapshot = await stand.ready(snapshot_id)
-            table = await stand.table(snapshot, "nodes/Customer")
+            await deployment.services.store.reap()
+            async with deployment.working():
+                snapshot = await deployment.ready(snapshot_id)
+            table = await deployment.table(snapshot, "nodes/Customer")
             assert sorted(table["id"].to_pylist()) == list(range(ROWS)), step
             assert snapshot.node_counts == {"Customer": ROWS}, step
-            await assert_history(stand, snapshot_id, step)
-    await assert_one_sweep_leaves_what_manifests_name(stand)
+            await assert_history(deployment, snapshot_id, step)
+    await assert_one_sweep_leaves_what_manifests_name(deployment)
 
 
 async def nothing_live(database: str) -> bool:
@@ -106,43 +115,43 @@ async def nothing_live(database: str) -> bool:
         return not await connection.fetchval("SELECT count(*) FROM penstock.live")
 
 
-async def assert_nothing_is_shown(stand: Stand, snapshot_id: int, step: str) -> None:
+async def assert_nothing_is_shown(deployment: Deployment, snapshot_id: int, step: str) -> None:
     """No manifest, so no reader; but for the last step, after which only nobody has heard of it
     yet."""
-    snapshot = await stand.graphs.snapshots.get(snapshot_id)
+    snapshot = await deployment.graphs.snapshots.get(snapshot_id)
     assert snapshot.status is SnapshotStatus.CREATING, step
     if step == EXPORT_STEPS[-1]:
         return
     with pytest.raises(ObjectMissing):
-        await read_manifest(stand.store, snapshot.prefix or "")
+        await read_manifest(deployment.store, snapshot.prefix or "")
 
 
-async def assert_history(stand: Stand, snapshot_id: int, step: str) -> None:
-    snapshot = await stand.graphs.snapshots.get(snapshot_id)
-    [job] = await stand.jobs(snapshot_id)
+async def assert_history(deployment: Deployment, snapshot_id: int, step: str) -> None:
+    snapshot = await deployment.graphs.snapshots.get(snapshot_id)
+    [job] = await deployment.jobs(snapshot_id)
     killed = (
         job["id"]
         if EXPORT_STEPS.index(step) <= EXPORT_STEPS.index("its end is written")
         else snapshot.publish_job
     )
-    ends = [attempt.how for attempt in (await stand.parts.store.job(killed or 0)).attempts]
+    ends = [attempt.how for attempt in (await deployment.services.store.job(killed or 0)).attempts]
     assert ends == (["succeeded"] if step == "its end is written" else ["lapsed", "succeeded"]), (
         step
     )
 
 
-async def assert_one_sweep_leaves_what_manifests_name(stand: Stand) -> None:
-    left = len(await stand.files())
+async def assert_one_sweep_leaves_what_manifests_name(deployment: Deployment) -> None:
+    left = len(await deployment.files())
     sweeper = StorageSweeper(
-        client_factory(stand.settings, SnapshotControlPlane),
-        ObjectStoreProvider(stand.settings),
+        client_factory(deployment.settings, SnapshotControlPlane),
+        ObjectStoreProvider(deployment.settings),
         floor=timedelta(0),
     )
-    [added] = await stand.parts.store.enqueue([JobSpec(kind="sweep")])
-    async with stand.working(handlers=Handlers({"sweep": sweeper})):
+    [added] = await deployment.services.store.enqueue([JobSpec(kind="sweep")])
+    async with deployment.working(handlers=Handlers({"sweep": sweeper})):
 
         async def swept() -> bool:
-            return (await stand.parts.store.job(added.job_id)).status.over
+            return (await deployment.services.store.job(added.job_id)).status.over
 
         await until(swept)
-    assert left > len(await stand.files()) == 2 * (len(EXPORT_STEPS) + 1)
+    assert left > len(await deployment.files()) == 2 * (len(EXPORT_STEPS) + 1)

@@ -18,7 +18,7 @@ from penstock.graphs.snapshots.export_resync import ExportResync
 from penstock.graphs.snapshots.model import SnapshotStatus
 from penstock.jobs.model import JobView, Status
 from penstock.sources.trino import TrinoSource
-from tests.graphs.stand import Stand, connected, settings, standing, until
+from tests.graphs.deployment import Deployment, connected, running_deployment, settings, until
 from tests.jobs.conformance import Clock
 from tests.servers.http import Fault
 from tests.servers.trino import CLIENT_TIMEOUT
@@ -69,8 +69,8 @@ class UnloadingEngine(Engine):
 
 
 @pytest.fixture
-async def stand(database: str, tmp_path: Path) -> AsyncIterator[Stand]:
-    async with standing(database, settings(tmp_path / "home")) as it:
+async def deployment(database: str, tmp_path: Path) -> AsyncIterator[Deployment]:
+    async with running_deployment(database, settings(tmp_path / "home")) as it:
         yield it
 
 
@@ -91,15 +91,15 @@ def config(server: TrinoFake, **changes: Any) -> dict[str, Any]:
 
 
 async def person(
-    stand: Stand, server: TrinoFake, job: dict[str, Any] = PEOPLE, **changes: Any
+    deployment: Deployment, server: TrinoFake, job: dict[str, Any] = PEOPLE, **changes: Any
 ) -> int:
-    source = await stand.source("trino", config(server, **changes))
-    return await stand.snapshot(job | {"data_source_id": source})
+    source = await deployment.source("trino", config(server, **changes))
+    return await deployment.snapshot(job | {"data_source_id": source})
 
 
-async def the_job(stand: Stand, snapshot_id: int) -> JobView:
-    [job] = await stand.jobs(snapshot_id)
-    return await stand.parts.store.job(job["id"])
+async def the_job(deployment: Deployment, snapshot_id: int) -> JobView:
+    [job] = await deployment.jobs(snapshot_id)
+    return await deployment.services.store.job(job["id"])
 
 
 def asked(server: TrinoFake, piece: str) -> list[Query]:
@@ -108,20 +108,20 @@ def asked(server: TrinoFake, piece: str) -> list[Query]:
     return [query for query in of_jobs if piece in query.sql and "LIMIT 0" not in query.sql]
 
 
-async def all_rows(stand: Stand, snapshot_id: int) -> None:
-    snapshot = await stand.ready(snapshot_id)
-    table = await stand.table(snapshot, "nodes/Person")
+async def all_rows(deployment: Deployment, snapshot_id: int) -> None:
+    snapshot = await deployment.ready(snapshot_id)
+    table = await deployment.table(snapshot, "nodes/Person")
     assert sorted(table["id"].to_pylist()) == list(range(ROWS))
     assert snapshot.node_counts == {"Person": ROWS}
 
 
 async def test_a_query_is_streamed_under_the_jobs_own_role_and_its_spool_is_let_go(
-    stand: Stand, fake: TrinoFake
+    deployment: Deployment, fake: TrinoFake
 ) -> None:
-    snapshot_id = await person(stand, fake, starburst_role="somebody-else")
-    async with stand.working():
-        await all_rows(stand, snapshot_id)
-    job = await the_job(stand, snapshot_id)
+    snapshot_id = await person(deployment, fake, starburst_role="somebody-else")
+    async with deployment.working():
+        await all_rows(deployment, snapshot_id)
+    job = await the_job(deployment, snapshot_id)
     [query] = asked(fake, "people")
     assert query.headers["x-trino-role"] == "system=ROLE%7Banalyst%7D"
     assert query.headers["x-trino-trace-token"].startswith(f"penstock-job-{job.job_id}-attempt-")
@@ -134,7 +134,7 @@ async def test_a_query_is_streamed_under_the_jobs_own_role_and_its_spool_is_let_
 
 
 async def test_the_rows_so_far_are_shown_while_a_query_is_read(
-    stand: Stand, fake: TrinoFake
+    deployment: Deployment, fake: TrinoFake
 ) -> None:
     segments, rest = asyncio.Semaphore(1), asyncio.Event()
 
@@ -145,45 +145,45 @@ async def test_the_rows_so_far_are_shown_while_a_query_is_read(
             await segments.acquire()
 
     fake.before_segment = one_then_wait
-    snapshot_id = await person(stand, fake)
-    async with stand.working():
+    snapshot_id = await person(deployment, fake)
+    async with deployment.working():
 
         async def some() -> bool:
-            [job] = await stand.jobs(snapshot_id)
+            [job] = await deployment.jobs(snapshot_id)
             return 0 < (job["rows_so_far"] or 0) < ROWS
 
         await until(some)
         rest.set()
-        await all_rows(stand, snapshot_id)
+        await all_rows(deployment, snapshot_id)
 
 
 @pytest.mark.parametrize("job", [PEOPLE, UNLOADED], ids=["direct", "unload"])
 async def test_without_a_role_the_job_fails_at_once_and_trino_is_not_asked(
-    stand: Stand, fake: TrinoFake, job: dict[str, Any]
+    deployment: Deployment, fake: TrinoFake, job: dict[str, Any]
 ) -> None:
-    snapshot_id = await person(stand, fake, job | {"starburst_role": None})
-    async with stand.working():
-        snapshot = await stand.failed(snapshot_id)
-    view = await the_job(stand, snapshot_id)
+    snapshot_id = await person(deployment, fake, job | {"starburst_role": None})
+    async with deployment.working():
+        snapshot = await deployment.failed(snapshot_id)
+    view = await the_job(deployment, snapshot_id)
     assert view.error["message"] == "Missing use case ID (X-Use-Case-Id header required)"
     assert (view.attempt_no, fake.queries) == (1, {})
     assert snapshot.failed_step == "Person"
 
 
 async def test_an_unload_is_parked_between_looks_and_ends_with_the_files_of_its_own_folder(
-    stand: Stand, fake: TrinoFake
+    deployment: Deployment, fake: TrinoFake
 ) -> None:
-    snapshot_id = await person(stand, fake, UNLOADED)
-    async with stand.working():
-        await all_rows(stand, snapshot_id)
-    view = await the_job(stand, snapshot_id)
+    snapshot_id = await person(deployment, fake, UNLOADED)
+    async with deployment.working():
+        await all_rows(deployment, snapshot_id)
+    view = await the_job(deployment, snapshot_id)
     [query] = asked(fake, "system.unload")
     [part] = view.result["parts"]
     first = view.attempts[0]
     assert part["path"].endswith(f"/nodes/Person/attempt-{first.attempt_id}/000000_0.parquet")
     assert {attempt.how for attempt in view.attempts[:-1]} == {"parked"}
     assert (view.attempt_no, view.result["query"]["query_id"]) == (1, query.id)
-    [job] = await stand.jobs(snapshot_id)
+    [job] = await deployment.jobs(snapshot_id)
     assert (job["status"], job["starburst_query_id"], job["row_count"]) == (
         "completed",
         query.id,
@@ -202,13 +202,13 @@ FROM penstock.live l WHERE l.status = 2 AND l.state ->> 'poll_count' <> '0'
 
 
 async def test_pauses_are_fibonaccis_and_never_longer_than_a_third_of_trinos_patience(
-    stand: Stand, fake: TrinoFake, database: str
+    deployment: Deployment, fake: TrinoFake, database: str
 ) -> None:
     fake.client_timeout = 7.5
     fake.scripts.append(Script(match="system.unload", release=asyncio.Event()))
-    await person(stand, fake, UNLOADED)
+    await person(deployment, fake, UNLOADED)
     seen: dict[int, float] = {}
-    async with stand.working(), connected(database) as connection:
+    async with deployment.working(), connected(database) as connection:
 
         async def two_polls() -> bool:
             seen.update(
@@ -222,15 +222,15 @@ async def test_pauses_are_fibonaccis_and_never_longer_than_a_third_of_trinos_pat
 
 
 async def test_a_server_without_unload_is_read_directly_by_the_same_attempt(
-    stand: Stand, fake: TrinoFake
+    deployment: Deployment, fake: TrinoFake
 ) -> None:
     engine = Engine()
     engine.load("people", fake.engine._arrow("FROM people"))
     fake.engine = engine
-    snapshot_id = await person(stand, fake, UNLOADED)
-    async with stand.working():
-        await all_rows(stand, snapshot_id)
-    view = await the_job(stand, snapshot_id)
+    snapshot_id = await person(deployment, fake, UNLOADED)
+    async with deployment.working():
+        await all_rows(deployment, snapshot_id)
+    view = await the_job(deployment, snapshot_id)
     assert (view.attempt_no, view.result["parts"][0]["path"].rpartition("/")[2][:11]) == (
         1,
         "part-00000-",
@@ -238,26 +238,26 @@ async def test_a_server_without_unload_is_read_directly_by_the_same_attempt(
 
 
 async def test_an_unload_without_rows_and_without_files_leaves_a_file_with_the_schema(
-    stand: Stand, fake: TrinoFake
+    deployment: Deployment, fake: TrinoFake
 ) -> None:
     snapshot_id = await person(
-        stand, fake, UNLOADED | {"sql": "SELECT id, name FROM people WHERE id < 0"}
+        deployment, fake, UNLOADED | {"sql": "SELECT id, name FROM people WHERE id < 0"}
     )
-    async with stand.working():
-        snapshot = await stand.ready(snapshot_id)
-    table = await stand.table(snapshot, "nodes/Person")
+    async with deployment.working():
+        snapshot = await deployment.ready(snapshot_id)
+    table = await deployment.table(snapshot, "nodes/Person")
     assert (table.num_rows, table.schema.types) == (0, [pa.int64(), pa.string()])
 
 
 async def test_rows_that_did_not_arrive_in_the_files_fail_the_job(
-    stand: Stand, fake: TrinoFake
+    deployment: Deployment, fake: TrinoFake
 ) -> None:
     assert isinstance(fake.engine, UnloadingEngine)
     fake.engine.lost = 3
-    snapshot_id = await person(stand, fake, UNLOADED)
-    async with stand.working():
-        snapshot = await stand.failed(snapshot_id)
-    view = await the_job(stand, snapshot_id)
+    snapshot_id = await person(deployment, fake, UNLOADED)
+    async with deployment.working():
+        snapshot = await deployment.failed(snapshot_id)
+    view = await the_job(deployment, snapshot_id)
     assert view.error["code"] == "ROWS_DIFFER"
     assert (
         view.error["message"]
@@ -266,27 +266,29 @@ async def test_rows_that_did_not_arrive_in_the_files_fail_the_job(
     assert snapshot.status is SnapshotStatus.FAILED
 
 
-async def parked(stand: Stand, snapshot_id: int) -> str:
+async def parked(deployment: Deployment, snapshot_id: int) -> str:
     """The job's query, once it runs and nobody holds the job."""
 
     async def is_it() -> bool:
-        [job] = await stand.jobs(snapshot_id)
-        view = await stand.parts.store.job(job["id"])
+        [job] = await deployment.jobs(snapshot_id)
+        view = await deployment.services.store.job(job["id"])
         return view.status is Status.PARKED and job["poll_count"] >= 2
 
     await until(is_it)
-    [job] = await stand.jobs(snapshot_id)
+    [job] = await deployment.jobs(snapshot_id)
     return str(job["starburst_query_id"])
 
 
 async def test_a_parked_job_that_is_cancelled_has_its_query_cancelled_at_trino(
-    stand: Stand, fake: TrinoFake
+    deployment: Deployment, fake: TrinoFake
 ) -> None:
     fake.scripts.append(Script(match="system.unload", release=asyncio.Event()))
-    snapshot_id = await person(stand, fake, UNLOADED)
-    async with stand.working():
-        query = fake.queries[await parked(stand, snapshot_id)]
-        await stand.parts.store.cancel((await the_job(stand, snapshot_id)).job_id, actor="me")
+    snapshot_id = await person(deployment, fake, UNLOADED)
+    async with deployment.working():
+        query = fake.queries[await parked(deployment, snapshot_id)]
+        await deployment.services.store.cancel(
+            (await the_job(deployment, snapshot_id)).job_id, actor="me"
+        )
         await until(lambda: over(query))
     assert query.error is not None
     assert query.error.name == "USER_CANCELED"
@@ -297,56 +299,58 @@ async def over(query: Query) -> bool:
 
 
 async def test_a_job_past_its_longest_duration_fails_and_its_query_is_cancelled_at_trino(
-    stand: Stand, fake: TrinoFake, database: str
+    deployment: Deployment, fake: TrinoFake, database: str
 ) -> None:
     fake.scripts.append(Script(match="system.unload", release=asyncio.Event()))
-    snapshot_id = await person(stand, fake, UNLOADED)
-    async with stand.working(), connected(database) as connection:
-        query = fake.queries[await parked(stand, snapshot_id)]
-        await Clock(connection).advance(stand.settings.export_max_duration_seconds + 1)
-        [loop] = [loop for loop in stand.parts.loops if isinstance(loop, ExportResync)]
+    snapshot_id = await person(deployment, fake, UNLOADED)
+    async with deployment.working(), connected(database) as connection:
+        query = fake.queries[await parked(deployment, snapshot_id)]
+        await Clock(connection).advance(deployment.settings.export_max_duration_seconds + 1)
+        [loop] = [loop for loop in deployment.services.loops if isinstance(loop, ExportResync)]
         await loop.run_once()
-        snapshot = await stand.failed(snapshot_id)
+        snapshot = await deployment.failed(snapshot_id)
         await until(lambda: over(query))
-    assert (await the_job(stand, snapshot_id)).error["code"] == "DEADLINE_EXCEEDED"
+    assert (await the_job(deployment, snapshot_id)).error["code"] == "DEADLINE_EXCEEDED"
     assert "deadline" in (snapshot.error_message or "")
     assert query.error is not None
     assert query.error.name == "USER_CANCELED"
 
 
 async def test_a_running_job_that_is_cancelled_has_its_query_cancelled_at_trino(
-    stand: Stand, fake: TrinoFake
+    deployment: Deployment, fake: TrinoFake
 ) -> None:
     fake.scripts.append(Script(match="people", release=asyncio.Event()))
-    snapshot_id = await person(stand, fake)
-    async with stand.working():
+    snapshot_id = await person(deployment, fake)
+    async with deployment.working():
 
         async def running() -> bool:
             return any(query.state == "RUNNING" for query in asked(fake, "people"))
 
         await until(running)
         [query] = asked(fake, "people")
-        await stand.parts.store.cancel((await the_job(stand, snapshot_id)).job_id, actor="me")
+        await deployment.services.store.cancel(
+            (await the_job(deployment, snapshot_id)).job_id, actor="me"
+        )
         await until(lambda: over(query))
     assert query.error is not None
     assert query.error.name == "USER_CANCELED"
-    assert await stand.files() == []
+    assert await deployment.files() == []
 
 
 @pytest.mark.parametrize("step", ["its query is submitted", "its query was asked after"])
 async def test_a_query_whose_worker_dies_is_not_abandoned_when_another_takes_over(
-    stand: Stand, fake: TrinoFake, database: str, victims: Victims, step: str
+    deployment: Deployment, fake: TrinoFake, database: str, victims: Victims, step: str
 ) -> None:
     fake.client_timeout = 60
-    snapshot_id = await person(stand, fake, UNLOADED)
-    died = await asyncio.wait_for(victims.run(step=step, environment=environment(stand)), 60)
+    snapshot_id = await person(deployment, fake, UNLOADED)
+    died = await asyncio.wait_for(victims.run(step=step, environment=environment(deployment)), 60)
     assert died == -signal.SIGKILL
     async with connected(database) as connection:
         await Clock(connection).advance(LEASE)
-        await stand.parts.store.reap()
-        async with stand.working():
-            await all_rows(stand, snapshot_id)
-    view = await the_job(stand, snapshot_id)
+        await deployment.services.store.reap()
+        async with deployment.working():
+            await all_rows(deployment, snapshot_id)
+    view = await the_job(deployment, snapshot_id)
     finished = [query for query in asked(fake, "system.unload") if query.state == "FINISHED"]
     assert [query.id for query in finished] == [view.result["query"]["query_id"]]
     assert "lapsed" in [attempt.how for attempt in view.attempts]
@@ -356,16 +360,16 @@ async def test_a_query_whose_worker_dies_is_not_abandoned_when_another_takes_ove
 
 @pytest.mark.parametrize("job", [PEOPLE, UNLOADED], ids=["direct", "unload"])
 async def test_an_error_that_is_not_the_querys_fault_is_tried_again_and_told(
-    stand: Stand, fake: TrinoFake, job: dict[str, Any]
+    deployment: Deployment, fake: TrinoFake, job: dict[str, Any]
 ) -> None:
     fault = QueryError(
         "NO_NODES_AVAILABLE", "No nodes available to run query", kind="INSUFFICIENT_RESOURCES"
     )
     fake.scripts.append(Script(match="people", error=fault, times=1))
-    snapshot_id = await person(stand, fake, job)
-    async with stand.working():
-        await all_rows(stand, snapshot_id)
-    view = await the_job(stand, snapshot_id)
+    snapshot_id = await person(deployment, fake, job)
+    async with deployment.working():
+        await all_rows(deployment, snapshot_id)
+    view = await the_job(deployment, snapshot_id)
     [failed] = [attempt for attempt in view.attempts if attempt.how == "retried"]
     assert (
         failed.detail["message"]
@@ -376,44 +380,46 @@ async def test_an_error_that_is_not_the_querys_fault_is_tried_again_and_told(
 
 @pytest.mark.parametrize("job", [PEOPLE, UNLOADED], ids=["direct", "unload"])
 async def test_an_error_of_the_query_fails_the_job_at_once_with_trinos_own_words(
-    stand: Stand, fake: TrinoFake, job: dict[str, Any]
+    deployment: Deployment, fake: TrinoFake, job: dict[str, Any]
 ) -> None:
     fault = QueryError("DIVISION_BY_ZERO", "Division by zero")
     fake.scripts.append(Script(match="people", error=fault))
-    snapshot_id = await person(stand, fake, job)
-    async with stand.working():
-        await stand.failed(snapshot_id)
-    view = await the_job(stand, snapshot_id)
+    snapshot_id = await person(deployment, fake, job)
+    async with deployment.working():
+        await deployment.failed(snapshot_id)
+    view = await the_job(deployment, snapshot_id)
     assert view.error["message"] == "Node Person: DIVISION_BY_ZERO: Division by zero"
     assert view.attempt_no == 1
-    assert not any(name.endswith("manifest.json") for name in await stand.files())
+    assert not any(name.endswith("manifest.json") for name in await deployment.files())
 
 
 @pytest.mark.parametrize("misdeed", ["torn", "reset", "empty", "status"])
 async def test_a_page_that_is_torn_or_lost_on_its_way_is_asked_for_again_and_no_row_is_doubled(
-    stand: Stand, fake: TrinoFake, misdeed: Any
+    deployment: Deployment, fake: TrinoFake, misdeed: Any
 ) -> None:
     fake.faults.append(Fault(misdeed=misdeed, times=2, skip=2))
-    snapshot_id = await person(stand, fake, encodings=[])
-    async with stand.working():
-        await all_rows(stand, snapshot_id)
-    assert (await the_job(stand, snapshot_id)).attempt_no == 1
+    snapshot_id = await person(deployment, fake, encodings=[])
+    async with deployment.working():
+        await all_rows(deployment, snapshot_id)
+    assert (await the_job(deployment, snapshot_id)).attempt_no == 1
 
 
 async def test_an_answer_that_is_no_page_fails_the_job_with_a_sentence(
-    stand: Stand, fake: TrinoFake
+    deployment: Deployment, fake: TrinoFake
 ) -> None:
     fake.faults.append(Fault(misdeed="html", times=50, skip=3))
-    snapshot_id = await person(stand, fake, encodings=[])
-    async with stand.working():
-        await stand.failed(snapshot_id)
-    view = await the_job(stand, snapshot_id)
+    snapshot_id = await person(deployment, fake, encodings=[])
+    async with deployment.working():
+        await deployment.failed(snapshot_id)
+    view = await the_job(deployment, snapshot_id)
     assert view.error["message"].startswith("Node Person: Trino did not return JSON")
-    assert await stand.files() == []
+    assert await deployment.files() == []
 
 
 @asynccontextmanager
-async def beside(trino: Trino, database: str, tmp_path: Path) -> AsyncIterator[tuple[Stand, int]]:
+async def beside(
+    trino: Trino, database: str, tmp_path: Path
+) -> AsyncIterator[tuple[Deployment, int]]:
     """A stand whose storage is a folder that the real Trino can write into, and Trino as its
     source."""
     root = trino.folder / tmp_path.name
@@ -423,7 +429,7 @@ async def beside(trino: Trino, database: str, tmp_path: Path) -> AsyncIterator[t
         storage_url=f"file://{root}",
         storage_engine_url=f"local:///{tmp_path.name}",
     )
-    async with standing(database, config) as stand:
+    async with running_deployment(database, config) as deployment:
         real = {
             "url": trino.url,
             "user": "tester",
@@ -431,7 +437,10 @@ async def beside(trino: Trino, database: str, tmp_path: Path) -> AsyncIterator[t
             "catalog": "tpch",
             "schema": "tiny",
         }
-        yield stand, await stand.source("trino", real | {"client_timeout": CLIENT_TIMEOUT})
+        yield (
+            deployment,
+            await deployment.source("trino", real | {"client_timeout": CLIENT_TIMEOUT}),
+        )
 
 
 CUSTOMERS = {
@@ -448,8 +457,8 @@ SLOW = (
 )
 
 
-async def schema_in_lake(stand: Stand, source: int) -> None:
-    opening = await stand.graphs.sources.opening(source)
+async def schema_in_lake(deployment: Deployment, source: int) -> None:
+    opening = await deployment.graphs.sources.opening(source)
     async with opening.opened() as trino:
         assert isinstance(trino, TrinoSource)
         unload = trino.unload(role="analyst")
@@ -459,19 +468,19 @@ async def schema_in_lake(stand: Stand, source: int) -> None:
 async def test_a_real_trino_is_streamed_and_writes_tables_itself_with_the_same_rows(
     real_trino: Trino, database: str, tmp_path: Path
 ) -> None:
-    async with beside(real_trino, database, tmp_path) as (stand, source), stand.working():
-        await schema_in_lake(stand, source)
-        direct = await stand.snapshot(CUSTOMERS | {"data_source_id": source})
-        written = await stand.snapshot(WRITTEN | {"data_source_id": source})
+    async with beside(real_trino, database, tmp_path) as (deployment, source), deployment.working():
+        await schema_in_lake(deployment, source)
+        direct = await deployment.snapshot(CUSTOMERS | {"data_source_id": source})
+        written = await deployment.snapshot(WRITTEN | {"data_source_id": source})
         tables = []
         for snapshot_id in (direct, written):
-            snapshot = await stand.ready(snapshot_id)
+            snapshot = await deployment.ready(snapshot_id)
             assert snapshot.node_counts == {"Customer": 1500}
             tables.append(
-                (await stand.table(snapshot, "nodes/Customer")).sort_by("custkey").cast(COMMON)
+                (await deployment.table(snapshot, "nodes/Customer")).sort_by("custkey").cast(COMMON)
             )
         assert tables[0].equals(tables[1])
-        opening = await stand.graphs.sources.opening(source)
+        opening = await deployment.graphs.sources.opening(source)
         async with opening.opened() as trino:
             assert isinstance(trino, TrinoSource)
 
@@ -480,7 +489,7 @@ async def test_a_real_trino_is_streamed_and_writes_tables_itself_with_the_same_r
                 return not [table for table in tables if table.schema == "exports"]
 
             await until(no_table_is_left)
-        assert (await stand.table(snapshot, "nodes/Customer")).num_rows == 1500
+        assert (await deployment.table(snapshot, "nodes/Customer")).num_rows == 1500
 
 
 COMMON = pa.schema([("custkey", pa.int64()), ("name", pa.string()), ("acctbal", pa.float64())])
@@ -490,15 +499,15 @@ async def test_a_real_query_goes_on_when_its_worker_dies_and_ends_when_its_job_i
     real_trino: Trino, database: str, tmp_path: Path, victims: Victims
 ) -> None:
     subject = RealSubject(real_trino)
-    async with beside(real_trino, database, tmp_path) as (stand, source):
-        await schema_in_lake(stand, source)
+    async with beside(real_trino, database, tmp_path) as (deployment, source):
+        await schema_in_lake(deployment, source)
         columns = [{"name": "orderkey"}, {"name": "partkey"}]
-        snapshot_id = await stand.snapshot(
+        snapshot_id = await deployment.snapshot(
             WRITTEN | {"sql": SLOW, "columns": columns, "data_source_id": source}
         )
-        variables = environment(stand) | {
-            "PENSTOCK_STORAGE_URL": str(stand.settings.storage_url),
-            "PENSTOCK_STORAGE_ENGINE_URL": str(stand.settings.storage_engine_url),
+        variables = environment(deployment) | {
+            "PENSTOCK_STORAGE_URL": str(deployment.settings.storage_url),
+            "PENSTOCK_STORAGE_ENGINE_URL": str(deployment.settings.storage_engine_url),
         }
         assert (
             await victims.run(step="its query was asked after", environment=variables)
@@ -506,9 +515,9 @@ async def test_a_real_query_goes_on_when_its_worker_dies_and_ends_when_its_job_i
         )
         async with connected(database) as connection:
             await Clock(connection).advance(LEASE)
-            await stand.parts.store.reap()
-        async with stand.working():
-            query_id = await parked(stand, snapshot_id)
+            await deployment.services.store.reap()
+        async with deployment.working():
+            query_id = await parked(deployment, snapshot_id)
             began = time.monotonic()
 
             async def outlived_its_patience() -> bool:
@@ -516,14 +525,14 @@ async def test_a_real_query_goes_on_when_its_worker_dies_and_ends_when_its_job_i
 
             await until(outlived_its_patience)
             assert await subject.ended(query_id) is None
-            [job] = await stand.jobs(snapshot_id)
+            [job] = await deployment.jobs(snapshot_id)
             assert job["starburst_query_id"] == query_id
-            await stand.parts.store.cancel(job["id"], actor="me")
+            await deployment.services.store.cancel(job["id"], actor="me")
 
             async def ended() -> bool:
                 return await subject.ended(query_id) is not None
 
             await until(ended)
         assert await subject.ended(query_id) == "USER_CANCELED"
-        view = await stand.parts.store.job(job["id"])
+        view = await deployment.services.store.job(job["id"])
         assert [a.how for a in view.attempts].count("lapsed") == 1

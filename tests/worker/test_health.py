@@ -14,7 +14,7 @@ from penstock.kit.errors import Conflict
 from penstock.worker import Worker
 from penstock.worker.health import MAX_REQUEST
 from tests.worker.conftest import until
-from tests.worker.hands import HANDLERS, KINDS, open_store
+from tests.worker.worker_process import HANDLERS, KINDS, open_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable

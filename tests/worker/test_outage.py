@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from penstock.jobs.model import Status
 from penstock.kit.errors import Unavailable
 from tests.worker.conftest import until
-from tests.worker.hands import open_store
+from tests.worker.worker_process import open_store
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable

@@ -19,7 +19,7 @@ from penstock.worker.attempt import Attempt, HeldAttempts, Phase
 from penstock.worker.failure import MAX_MESSAGE, describe, failed
 from penstock.worker.probe import plan, probe
 from penstock.worker.progress import Progress
-from tests.worker.hands import policy
+from tests.worker.worker_process import policy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

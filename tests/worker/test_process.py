@@ -15,7 +15,7 @@ from penstock.jobs.model import JobSpec, Status
 from penstock.kit.config import Settings
 from penstock.wiring.control_plane import build_control_plane
 from tests.worker.conftest import until
-from tests.worker.hands import KINDS
+from tests.worker.worker_process import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -23,15 +23,17 @@ if TYPE_CHECKING:
     from tests.worker.conftest import Hand, Hands, Jobs
 
 TOKEN = "a-service-token"
-PROGRAM = "import sys; from tests.worker import hands; sys.exit(hands.deployed({options}))"
+PROGRAM = (
+    "import sys; from tests.worker.worker_process import deployed; sys.exit(deployed({options}))"
+)
 
 
 @asynccontextmanager
 async def control_plane(dsn: str, port: int = 0) -> AsyncIterator[int]:
     settings = Settings(service_token=TOKEN, reap_seconds=0.5)
-    async with build_control_plane(settings, dsn, kinds=KINDS) as parts:
+    async with build_control_plane(settings, dsn, kinds=KINDS) as services:
         with bind("127.0.0.1", port) as listener:
-            async with listening(parts, listener):
+            async with listening(services, listener):
                 yield listener.getsockname()[1]
 
 

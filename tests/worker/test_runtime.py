@@ -15,7 +15,7 @@ from penstock.kit.errors import InvalidInput, PermissionDenied, Unavailable
 from penstock.worker import Handlers, Worker
 from penstock.worker.task_runner import MAX_UNHANDLED
 from tests.worker.conftest import until
-from tests.worker.hands import HANDLERS, KINDS, open_store
+from tests.worker.worker_process import HANDLERS, KINDS, open_store
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from penstock.accounts.role import Role
-from penstock.accounts.users import ITSELF, SQL, Actor, Audit, User, Users
+from penstock.accounts.users import SQL, SYSTEM_ACTOR, Actor, Audit, User, Users
 from penstock.kit.errors import Conflict, InvalidInput, NotFound
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class ApiKeys:
             user = await self._users.bootstrap(
                 username, email=email, display_name=display_name, tx=tx
             )
-            _, key = await self.create(user.username, name="bootstrap", actor=ITSELF, tx=tx)
+            _, key = await self.create(user.username, name="bootstrap", actor=SYSTEM_ACTOR, tx=tx)
         return user, key
 
     async def of(self, username: str) -> list[ApiKey]:

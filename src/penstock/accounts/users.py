@@ -72,7 +72,7 @@ class Actor:
             )
 
 
-ITSELF = Actor(username="penstock", role=Role.OPS)
+SYSTEM_ACTOR = Actor(username="penstock", role=Role.OPS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +121,9 @@ class Users:
                     "Users exist already.",
                     hint="Ask a user with the role admin or ops to add you.",
                 )
-            return await self._insert(tx, username, Role.OPS, email, display_name, ITSELF.username)
+            return await self._insert(
+                tx, username, Role.OPS, email, display_name, SYSTEM_ACTOR.username
+            )
 
     async def provide(
         self, username: str, *, role: Role, email: str | None, display_name: str | None
@@ -133,7 +135,7 @@ class Users:
             return user
         try:
             return await self.add(
-                username, role=role, email=email, display_name=display_name, actor=ITSELF
+                username, role=role, email=email, display_name=display_name, actor=SYSTEM_ACTOR
             )
         except Conflict:
             return await self.get(username)

@@ -64,17 +64,17 @@ RECONCILIATION = (
 )
 
 
-def attach(app: FastAPI, parts: Services) -> None:
+def attach(app: FastAPI, services: Services) -> None:
     """Bind an app to its services, which must include those that its routes need."""
-    app.state.parts = parts
-    app.state.gauges = health.QueueGauges(parts)
-    app.state.refusals = Refusals(parts.registry)
-    app.state.statements = StatementLog(parts.registry)
+    app.state.services = services
+    app.state.gauges = health.QueueGauges(services)
+    app.state.refusals = Refusals(services.registry)
+    app.state.statements = StatementLog(services.registry)
     app.state.siblings = None
-    app.state.body_memory = BodyMemory(BODY_MEMORY_BYTES + parts.max_body_bytes)
+    app.state.body_memory = BodyMemory(BODY_MEMORY_BYTES + services.max_body_bytes)
 
 
-def create_app(parts: Services) -> FastAPI:
+def create_app(services: Services) -> FastAPI:
     app = DescribedApi(
         title="Penstock",
         version=__version__,
@@ -89,13 +89,13 @@ def create_app(parts: Services) -> FastAPI:
         queues.router,
         schedules.router,
         worker_jobs.router,
-        *((*GRAPHS, *INSTANCES, *OPERATIONS) if parts.graphs is not None else ()),
-        *((users.router, login.router, shares.router) if parts.people is not None else ()),
-        *(SOURCES if parts.sources is not None else ()),
-        *(TABLES if parts.maintenance is not None else ()),
-        *(RECONCILIATION if parts.reconciliation is not None else ()),
+        *((*GRAPHS, *INSTANCES, *OPERATIONS) if services.graphs is not None else ()),
+        *((users.router, login.router, shares.router) if services.people is not None else ()),
+        *(SOURCES if services.sources is not None else ()),
+        *(TABLES if services.maintenance is not None else ()),
+        *(RECONCILIATION if services.reconciliation is not None else ()),
     )
-    attach(app, parts)
+    attach(app, services)
     app.state.routes = [route for router in routers for route in router.routes]
     app.state.written_out = permissions.written_out(app.state.routes)
     permissions.check(app.state.routes)
@@ -103,9 +103,11 @@ def create_app(parts: Services) -> FastAPI:
         app.include_router(router)
     errors.install(app)
     app.add_middleware(Direct)
-    reconciled = parts.reconciliation
-    files = {} if reconciled is None else {"/api/uploads": reconciled.desk.uploads.quota.max_bytes}
-    app.add_middleware(BodyLimit, limit=parts.max_body_bytes, files=files)
+    reconciled = services.reconciliation
+    files = (
+        {} if reconciled is None else {"/api/uploads": reconciled.service.uploads.quota.max_bytes}
+    )
+    app.add_middleware(BodyLimit, limit=services.max_body_bytes, files=files)
     app.add_middleware(AddressLimit)
     app.add_middleware(LocalOnly)
     app.add_middleware(AccessLog)

@@ -50,23 +50,23 @@ MayShowToken = Depends(_public)
 """For an open route that reads a token if there is one."""
 
 
-async def identify(request: Request, parts: Services) -> Identity:
+async def identify(request: Request, services: Services) -> Identity:
     """Cached per request."""
     state = request.scope["state"]
     if "identity" not in state:
-        state["identity"] = await _identify(request, parts)
-        if parts.limits is not None:
-            parts.limits.check_user(state["identity"])
+        state["identity"] = await _identify(request, services)
+        if services.limits is not None:
+            services.limits.check_user(state["identity"])
     identity: Identity = state["identity"]
     return identity
 
 
 async def caller(
     request: Request,
-    parts: ServicesDep,
+    services: ServicesDep,
     _: Annotated[HTTPAuthorizationCredentials | None, Depends(_public)],
 ) -> Identity:
-    return await identify(request, parts)
+    return await identify(request, services)
 
 
 Caller = Annotated[Identity, Depends(caller)]
@@ -78,22 +78,22 @@ def check_one_credential(request: Request) -> None:
         raise InvalidToken("The header Authorization was sent more than once.")
 
 
-async def _identify(request: Request, parts: Services) -> Identity:
+async def _identify(request: Request, services: Services) -> Identity:
     check_one_credential(request)
-    headers = None if parts.people is None else parts.people.headers
+    headers = None if services.people is None else services.people.headers
     credentials = await _public(request)
     if credentials is not None:
-        identity = await _by_token(request, credentials.credentials, parts)
+        identity = await _by_token(request, credentials.credentials, services)
     else:
-        identity = await _by_header(request, parts) or await _by_session(request, parts)
+        identity = await _by_header(request, services) or await _by_session(request, services)
     return identity if headers is None else headers.lowered(request, identity)
 
 
-async def _by_header(request: Request, parts: Services) -> Identity | None:
+async def _by_header(request: Request, services: Services) -> Identity | None:
     if "x-username" not in request.headers:
         return None
-    attempt = LoginAttempt(request, parts, request.headers.get(PROXY_SECRET, ""))
-    headers = None if parts.people is None else parts.people.headers
+    attempt = LoginAttempt(request, services, request.headers.get(PROXY_SECRET, ""))
+    headers = None if services.people is None else services.people.headers
     try:
         identity = None if headers is None else await headers.identify(request)
     except AuthenticationRequired:
@@ -110,15 +110,15 @@ async def _by_header(request: Request, parts: Services) -> Identity | None:
     return identity
 
 
-async def _by_session(request: Request, parts: Services) -> Identity:
-    sessions = None if parts.people is None else parts.people.sessions
+async def _by_session(request: Request, services: Services) -> Identity:
+    sessions = None if services.people is None else services.people.sessions
     cookie = request.cookies.get(cookie_name(request))
     if sessions is None or cookie is None:
         raise AuthenticationRequired(
             "No credentials were sent: send Authorization: Bearer <token>."
         )
     check_same_origin(request)
-    attempt = LoginAttempt(request, parts, cookie)
+    attempt = LoginAttempt(request, services, cookie)
     if not await sessions.is_open(cookie):
         attempt.failed()
         raise InvalidToken("This browser session is unknown or has ended.", hint=LOGIN_HINT)
@@ -126,10 +126,10 @@ async def _by_session(request: Request, parts: Services) -> Identity:
     return Identity(username=OPERATOR, role=Role.OPS, via="session")
 
 
-async def _by_token(request: Request, token: str, parts: Services) -> Identity:
-    attempt = LoginAttempt(request, parts, token)
+async def _by_token(request: Request, token: str, services: Services) -> Identity:
+    attempt = LoginAttempt(request, services, token)
     try:
-        identity = await _owner_of(token, parts)
+        identity = await _owner_of(token, services)
     except AuthenticationRequired:
         attempt.failed()
         raise
@@ -137,8 +137,8 @@ async def _by_token(request: Request, token: str, parts: Services) -> Identity:
     return identity
 
 
-async def _owner_of(token: str, parts: Services) -> Identity:
-    for authenticator in parts.authenticators:
+async def _owner_of(token: str, services: Services) -> Identity:
+    for authenticator in services.authenticators:
         if identity := await authenticator.identify(token):
             return identity
     raise InvalidToken("Unknown or revoked token.")
@@ -146,24 +146,24 @@ async def _owner_of(token: str, parts: Services) -> Identity:
 
 async def service(
     request: Request,
-    parts: ServicesDep,
+    services: ServicesDep,
     _: Annotated[HTTPAuthorizationCredentials | None, Depends(_internal)],
     x_component: Annotated[str, Header(description="worker or wrapper", examples=["worker"])] = "",  # noqa: ARG001 - for the description
 ) -> ServiceCaller:
-    return await service_of(request, parts)
+    return await service_of(request, services)
 
 
-async def service_of(request: Request, parts: Services) -> ServiceCaller:
+async def service_of(request: Request, services: Services) -> ServiceCaller:
     """Cached per request."""
     state = request.scope["state"]
     if "service" not in state:
-        state["service"] = await _service(request, parts)
+        state["service"] = await _service(request, services)
     caller: ServiceCaller = state["service"]
     return caller
 
 
-async def _service(request: Request, parts: Services) -> ServiceCaller:
-    if not parts.services:
+async def _service(request: Request, services: Services) -> ServiceCaller:
+    if not services.service_tokens:
         raise AuthenticationRequired(
             "This control plane has no internal API.", hint="Set PENSTOCK_SERVICE_TOKEN."
         )
@@ -173,7 +173,7 @@ async def _service(request: Request, parts: Services) -> ServiceCaller:
         raise AuthenticationRequired(
             "The internal API needs a service token: Authorization: Bearer <token>."
         )
-    caller = await process_of(request, credentials.credentials, parts)
+    caller = await process_of(request, credentials.credentials, services)
     component = request.headers.get("x-component", "")
     if component not in ("worker", "wrapper"):
         raise InvalidComponent("X-Component must be worker or wrapper.")
@@ -187,10 +187,10 @@ async def _service(request: Request, parts: Services) -> ServiceCaller:
 Service = Annotated[ServiceCaller, Depends(service)]
 
 
-async def process_of(request: Request, token: str, parts: Services) -> ServiceCaller:
+async def process_of(request: Request, token: str, services: Services) -> ServiceCaller:
     """The worker or graph server that this token authenticates."""
-    attempt = LoginAttempt(request, parts, token)
-    for tokens in parts.services:
+    attempt = LoginAttempt(request, services, token)
+    for tokens in services.service_tokens:
         if process := await tokens.who(token):
             attempt.succeeded()
             return process

@@ -60,7 +60,7 @@ class Direct:
         seen = Replayed(receive)
         request = Request(scope, seen.receive)
         try:
-            answer = await handler(request, scope["app"].state.parts)
+            answer = await handler(request, scope["app"].state.services)
         except PenstockError as e:
             answer = reply(e, scope["state"]["request_id"])
         except HTTPException as e:
@@ -85,9 +85,9 @@ def _handler(scope: Scope) -> Answered | None:
     return None
 
 
-async def _verb(request: Request, parts: Services) -> Response | None:
-    token = _bearer(request) if parts.services else None
-    caller = None if token is None else await process_of(request, token, parts)
+async def _verb(request: Request, services: Services) -> Response | None:
+    token = _bearer(request) if services.service_tokens else None
+    caller = None if token is None else await process_of(request, token, services)
     if caller is None or caller.component != "worker":
         return None
     if request.headers.getlist("x-component") != ["worker"] or not is_plain_json(
@@ -96,7 +96,7 @@ async def _verb(request: Request, parts: Services) -> Response | None:
         return None
     form, answer = _VERBS[request.scope["path"]]
     body = await _body(request, form)
-    return None if body is None else await answer(body, request, parts)
+    return None if body is None else await answer(body, request, services)
 
 
 async def _body(request: Request, form: type[BodyT]) -> BodyT | None:
@@ -110,12 +110,12 @@ async def _body(request: Request, form: type[BodyT]) -> BodyT | None:
         return None
 
 
-async def _renew(body: HeartbeatBody, _request: Request, parts: Services) -> Response:
-    return await worker_jobs.renew(body, parts)
+async def _renew(body: HeartbeatBody, _request: Request, services: Services) -> Response:
+    return await worker_jobs.renew(body, services)
 
 
-async def _finish(body: FinishBody, _request: Request, parts: Services) -> Response:
-    return await worker_jobs.finish(body, parts)
+async def _finish(body: FinishBody, _request: Request, services: Services) -> Response:
+    return await worker_jobs.finish(body, services)
 
 
 _VERBS: Mapping[str, tuple[type[Body], Callable[..., Awaitable[Response]]]] = {
@@ -127,7 +127,7 @@ _VERBS: Mapping[str, tuple[type[Body], Callable[..., Awaitable[Response]]]] = {
 """Path of each hot worker verb: its body and its handler."""
 
 
-async def _list_jobs(request: Request, parts: Services) -> Response | None:
+async def _list_jobs(request: Request, services: Services) -> Response | None:
     try:
         pairs = parse_qsl(request.scope["query_string"].decode("ascii"), keep_blank_values=True)
     except ValueError:
@@ -139,33 +139,33 @@ async def _list_jobs(request: Request, parts: Services) -> Response | None:
         query = jobs.JobQuery.model_validate(values)
     except ValidationError:
         return None
-    grant = await _granted(request, parts, "GET /api/jobs")
-    return None if grant is None else await jobs.list_jobs(query, request, parts, grant)
+    grant = await _granted(request, services, "GET /api/jobs")
+    return None if grant is None else await jobs.list_jobs(query, request, services, grant)
 
 
-async def _enqueue(request: Request, parts: Services) -> Response | None:
+async def _enqueue(request: Request, services: Services) -> Response | None:
     if idempotency.applies(request) or request.scope["query_string"]:
         return None
     if not is_plain_json(request.headers, most_bytes=_LONGEST_BODY):
         return None
-    grant = await _granted(request, parts, "POST /api/jobs")
+    grant = await _granted(request, services, "POST /api/jobs")
     body = None if grant is None else await _body(request, JobBody)
-    return None if grant is None or body is None else await jobs.enqueue(body, parts, grant)
+    return None if grant is None or body is None else await jobs.enqueue(body, services, grant)
 
 
-async def _proxy(request: Request, parts: Services) -> Response | None:
+async def _proxy(request: Request, services: Services) -> Response | None:
     match = _PROXIED.fullmatch(request.scope["path"])
-    if match is None or parts.graphs is None:
+    if match is None or services.graphs is None:
         return None
-    grant = await _granted(request, parts, request.method + " /wrapper/{slug}/{path}")
-    return None if grant is None else await proxy.pass_on(match[1], request, parts.graphs, grant)
+    grant = await _granted(request, services, request.method + " /wrapper/{slug}/{path}")
+    return None if grant is None else await proxy.pass_on(match[1], request, services.graphs, grant)
 
 
-async def _granted(request: Request, parts: Services, row: str) -> Grant | None:
+async def _granted(request: Request, services: Services, row: str) -> Grant | None:
     """None when the route must refuse the caller."""
     if _bearer(request) is None:
         return None
-    identity = await identify(request, parts)
+    identity = await identify(request, services)
     right = permissions.MATRIX[row].right(identity.role)
     return None if right == "no" else permissions.Grant(identity=identity, right=right)
 

@@ -45,14 +45,14 @@ class QueueGauges:
     """Queue gauges, refreshed at most once a second; they keep their values while the database is
     unreachable."""
 
-    def __init__(self, parts: Services) -> None:
-        self._parts = parts
+    def __init__(self, services: Services) -> None:
+        self._parts = services
         self._looking = asyncio.Lock()
         self._looked_at = float("-inf")
         self._database = Gauge(
             "penstock_database_up",
             "Whether the database answered the last look.",
-            registry=parts.registry,
+            registry=services.registry,
         )
 
     async def refresh(self) -> None:
@@ -93,16 +93,16 @@ async def health() -> Health:
 
 
 @router.get("/ready", summary="Can it work?", responses=declare(Unavailable, DatabaseUnavailable))
-async def ready(parts: ServicesDep) -> Readiness:
+async def ready(services: ServicesDep) -> Readiness:
     """Queries the database."""
     try:
         async with asyncio.timeout(ANSWER_SECONDS):
-            control = await parts.store.control()
+            control = await services.store.control()
     except TimeoutError:
         raise DatabaseUnavailable("The database is unreachable.") from None
-    failing = parts.store.metrics.background.failing | {
+    failing = services.store.metrics.background.failing | {
         f"{loop.name} loop": "The last pass failed; see the log."
-        for loop in parts.loops
+        for loop in services.loops
         if loop.last_status == "failed"
     }
     return Readiness(status="ready", draining=control["draining"], failing=failing)
@@ -112,10 +112,10 @@ async def ready(parts: ServicesDep) -> Readiness:
     "/metrics", summary="Prometheus metrics", response_class=PlainTextResponse, responses=METRICS
 )
 async def metrics(
-    request: Request, parts: ServicesDep, gauges: Annotated[QueueGauges, Depends(_gauges)]
+    request: Request, services: ServicesDep, gauges: Annotated[QueueGauges, Depends(_gauges)]
 ) -> Response:
     """Summed over all processes that share the port."""
     await gauges.refresh()
     siblings: Siblings | None = request.app.state.siblings
-    text = generate_latest(parts.registry) if siblings is None else await siblings.metrics()
+    text = generate_latest(services.registry) if siblings is None else await siblings.metrics()
     return Response(text, media_type=CONTENT_TYPE_LATEST)

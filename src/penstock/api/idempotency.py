@@ -47,14 +47,14 @@ def applies(request: Request) -> bool:
 
 
 async def once(request: Request, handle: Callable[[Request], Awaitable[Response]]) -> Response:
-    parts: Services = request.app.state.parts
-    if parts.people is None:
+    services: Services = request.app.state.services
+    if services.people is None:
         return await handle(request)
-    answers = parts.people.answers
-    keyed = await _keyed_request(request, parts)
+    answers = services.people.answers
+    keyed = await _keyed_request(request, services)
     begun = await answers.begin(keyed)
     if isinstance(begun, Answer):
-        await _check_still_permitted(request, parts)
+        await _check_still_permitted(request, services)
         return _replay(begun)
     stored = False
     try:
@@ -67,12 +67,12 @@ async def once(request: Request, handle: Callable[[Request], Awaitable[Response]
     return answer
 
 
-async def _keyed_request(request: Request, parts: Services) -> KeyedRequest:
+async def _keyed_request(request: Request, services: Services) -> KeyedRequest:
     keys = request.headers.getlist(HEADER)
     if len(keys) != 1 or not _KEY.fullmatch(keys[0]):
         raise InvalidInput(f"Idempotency-Key: one key of 1-{MAX_KEY} visible ASCII characters.")
-    _check_length(request, parts.max_body_bytes)
-    identity = await identify(request, parts)
+    _check_length(request, services.max_body_bytes)
+    identity = await identify(request, services)
     path = request.url.path + (f"?{request.url.query}" if request.url.query else "")
     return KeyedRequest(
         username=identity.username,
@@ -84,10 +84,10 @@ async def _keyed_request(request: Request, parts: Services) -> KeyedRequest:
     )
 
 
-async def _check_still_permitted(request: Request, parts: Services) -> None:
+async def _check_still_permitted(request: Request, services: Services) -> None:
     """The caller may have lost access to the route since the response was stored."""
     if permissions.row(request).kind == "role":
-        await permissions.permit(request, await identify(request, parts))
+        await permissions.permit(request, await identify(request, services))
 
 
 def _check_length(request: Request, most: int) -> None:

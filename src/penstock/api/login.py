@@ -38,9 +38,9 @@ class Link(BaseModel):
 
 @router.post("/api/login-links", status_code=201, dependencies=[MayShowToken])
 async def create_link(
-    request: Request, response: Response, parts: ServicesDep, people: HasPeople
+    request: Request, response: Response, services: ServicesDep, people: HasPeople
 ) -> Data[Link]:
-    identity = await identify(request, parts)
+    identity = await identify(request, services)
     if identity.via != OPERATOR_TOKEN:
         raise PermissionDenied("Creating a login link needs the operator token.")
     link = await _sessions(people).create_link()
@@ -50,16 +50,16 @@ async def create_link(
 
 
 @router.get("/login")
-async def open_link(request: Request, parts: ServicesDep, people: HasPeople) -> Response:
+async def open_link(request: Request, services: ServicesDep, people: HasPeople) -> Response:
     """A page, and the session cookie."""
     token = request.query_params.get("token", "")
     if not 0 < len(token) <= MAX_SECRET:
         raise AuthenticationRequired(
             "This login link has no token.", hint="Print a link: penstock login"
         )
-    attempt = LoginAttempt(request, parts, token)
+    attempt = LoginAttempt(request, services, token)
     sessions = _sessions(people)
-    address = client_address(request.scope, parts.proxies)
+    address = client_address(request.scope, services.proxies)
     try:
         session = await sessions.open(token, address=str(address))
     except InvalidToken as e:

@@ -135,10 +135,10 @@ class AddressLimit:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and not scope["path"].startswith(INTERNAL_API):
-            parts: Services = scope["app"].state.parts
+            services: Services = scope["app"].state.services
             try:
-                if parts.limits is not None:
-                    parts.limits.check_address(client_address(scope, parts.proxies))
+                if services.limits is not None:
+                    services.limits.check_address(client_address(scope, services.proxies))
             except RateLimited as e:
                 answer = reply(e, scope["state"]["request_id"])
                 return await answer(scope, receive, send)
@@ -148,9 +148,9 @@ class AddressLimit:
 class LoginAttempt:
     """Reports the outcome of verifying one credential to the rate limits."""
 
-    def __init__(self, request: Request, parts: Services, credential: str) -> None:
-        self._limits = parts.limits
-        self._address = client_address(request.scope, parts.proxies)
+    def __init__(self, request: Request, services: Services, credential: str) -> None:
+        self._limits = services.limits
+        self._address = client_address(request.scope, services.proxies)
         self._credential = credential
         if self._limits is not None:
             self._limits.check_login(self._address, credential)

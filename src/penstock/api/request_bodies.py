@@ -110,8 +110,8 @@ class StrictRoute(APIRoute):
         return strictly
 
     def most_bytes(self, request: Request) -> int:
-        parts: Services = request.app.state.parts
-        most = parts.max_body_bytes if self.body_bytes is None else self.body_bytes
+        services: Services = request.app.state.services
+        most = services.max_body_bytes if self.body_bytes is None else self.body_bytes
         return min(most, OPEN_BODY_BYTES) if permissions.is_open(request) else most
 
     def _shape_of_body(self) -> TypeAdapter[Any] | None:
@@ -140,10 +140,10 @@ class FileRoute(StrictRoute):
     is_held = False
 
     def most_bytes(self, request: Request) -> int:
-        parts: Services = request.app.state.parts
-        if parts.reconciliation is None:
+        services: Services = request.app.state.services
+        if services.reconciliation is None:
             return FILE_BYTES
-        return parts.reconciliation.desk.uploads.quota.max_bytes
+        return services.reconciliation.service.uploads.quota.max_bytes
 
 
 def _check_no_nul(request: Request) -> None:

@@ -65,9 +65,11 @@ async def _serve(settings: Settings, plane: ControlPlaneClient, rooms: Sequence[
         async with database(settings) as dsn:
             await check_schema(settings, dsn, rooms)
             async with (
-                plane(settings, dsn) as parts,
-                _siblings(me, parts) as siblings,
-                listening(parts, listener, siblings, connection_limits(settings), tls=tls) as url,
+                plane(settings, dsn) as services,
+                _siblings(me, services) as siblings,
+                listening(
+                    services, listener, siblings, connection_limits(settings), tls=tls
+                ) as url,
             ):
                 settle()
                 log.info("control_plane_started", url=url)
@@ -119,7 +121,7 @@ def connection_limits(settings: Settings) -> ConnectionLimits:
 
 @contextlib.asynccontextmanager
 async def listening(
-    parts: Services,
+    services: Services,
     listener: socket.socket,
     siblings: Siblings | None = None,
     limits: ConnectionLimits | None = None,
@@ -127,7 +129,7 @@ async def listening(
     tls: ssl.SSLContext | None = None,
 ) -> AsyncIterator[str]:
     """Serve at the yielded URL until the block exits, which ends long polls at once."""
-    app = create_app(parts)
+    app = create_app(services)
     app.state.siblings = siblings
     server = Server(app, limits, tls=tls)
     running = asyncio.create_task(server.serve(sockets=[listener]))
@@ -139,17 +141,17 @@ async def listening(
         scheme = "http" if tls is None else "https"
         yield f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
     finally:
-        parts.polls.close()
+        services.polls.close()
         server.should_exit = True
         await running
 
 
 @contextlib.asynccontextmanager
-async def _siblings(me: Sibling | None, parts: Services) -> AsyncIterator[Siblings | None]:
+async def _siblings(me: Sibling | None, services: Services) -> AsyncIterator[Siblings | None]:
     if me is None:
         yield None
         return
-    siblings = Siblings(me, parts.registry)
+    siblings = Siblings(me, services.registry)
     async with siblings.answering():
         yield siblings
 

@@ -142,7 +142,7 @@ class People:
 class Maintenance:
     """Services of the table routes."""
 
-    desk: MaintenanceService
+    service: MaintenanceService
     policies: Policies
     planner: MaintenancePlanner
 
@@ -151,7 +151,7 @@ class Maintenance:
 class Reconciliation:
     """Services of the recipe and run routes; `store` opens the storage on first use."""
 
-    desk: RunService
+    service: RunService
     items: Items
     store: Callable[[], Store]
     callback_key: str
@@ -171,7 +171,7 @@ class Services:
     schedules: Schedules
     registry: CollectorRegistry
     loops: Loops = ()
-    services: tuple[ServiceTokens, ...] = ()
+    service_tokens: tuple[ServiceTokens, ...] = ()
     """Accepted service tokens; without any the internal API is disabled."""
     instance_tokens: InstanceTokens | None = None
     """Creates and verifies the tokens of graph servers."""
@@ -194,64 +194,64 @@ class Services:
 
 async def of(request: Request) -> Services:
     """Async, because FastAPI runs plain functions in a thread, several times per request."""
-    parts: Services = request.app.state.parts
-    return parts
+    services: Services = request.app.state.services
+    return services
 
 
 ServicesDep = Annotated[Services, Depends(of)]
 
 
-async def graphs_of(parts: ServicesDep) -> Graphs:
-    if parts.graphs is None:
+async def graphs_of(services: ServicesDep) -> Graphs:
+    if services.graphs is None:
         raise NotFound("Graphs are not configured on this control plane.")
-    return parts.graphs
+    return services.graphs
 
 
 HasGraphs = Annotated[Graphs, Depends(graphs_of)]
 
 
-async def operations_of(parts: ServicesDep) -> Operations:
-    if parts.operations is None:
+async def operations_of(services: ServicesDep) -> Operations:
+    if services.operations is None:
         raise NotFound("Graphs are not configured on this control plane.")
-    return parts.operations
+    return services.operations
 
 
 HasOperations = Annotated[Operations, Depends(operations_of)]
 
 
-async def sources_of(parts: ServicesDep) -> Sources:
-    if parts.sources is None:
+async def sources_of(services: ServicesDep) -> Sources:
+    if services.sources is None:
         raise NotFound("Data sources are not configured on this control plane.")
-    return parts.sources
+    return services.sources
 
 
 HasSources = Annotated[Sources, Depends(sources_of)]
 
 
-async def people_of(parts: ServicesDep) -> People:
-    if parts.people is None:
+async def people_of(services: ServicesDep) -> People:
+    if services.people is None:
         raise NotFound("Users are not configured on this control plane.")
-    return parts.people
+    return services.people
 
 
 HasPeople = Annotated[People, Depends(people_of)]
 
 
-async def maintenance_of(parts: ServicesDep) -> Maintenance:
-    if parts.maintenance is None:
+async def maintenance_of(services: ServicesDep) -> Maintenance:
+    if services.maintenance is None:
         raise NotFound(
             "Catalogs are not configured on this control plane.", hint="Set PENSTOCK_CATALOGS."
         )
-    return parts.maintenance
+    return services.maintenance
 
 
 HasMaintenance = Annotated[Maintenance, Depends(maintenance_of)]
 
 
-async def reconciliation_of(parts: ServicesDep) -> Reconciliation:
-    if parts.reconciliation is None:
+async def reconciliation_of(services: ServicesDep) -> Reconciliation:
+    if services.reconciliation is None:
         raise NotFound("Reconciliation is not configured on this control plane.")
-    return parts.reconciliation
+    return services.reconciliation
 
 
 HasReconciliation = Annotated[Reconciliation, Depends(reconciliation_of)]

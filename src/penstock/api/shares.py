@@ -195,7 +195,7 @@ async def _mapping(mapping_id: int, graphs: Graphs) -> Resource:
 
 
 async def _recipe(recipe_id: str, reconciliation: Reconciliation) -> Resource:
-    return recipe_resource(await reconciliation.desk.recipes.get(recipe_id))
+    return recipe_resource(await reconciliation.service.recipes.get(recipe_id))
 
 
 async def _listed(resource: Resource, people: People) -> list[Share]:

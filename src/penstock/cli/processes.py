@@ -79,9 +79,9 @@ def migrate(
     """Bring the schema of PENSTOCK_DATABASE_URL up to date."""
     from penstock.kit import config
     from penstock.kit import migrate as migrations
-    from penstock.wiring.migrations import ROOMS_WITH_TABLES
+    from penstock.wiring.migrations import MIGRATION_PACKAGES
 
-    found_migrations = migrations.find(ROOMS_WITH_TABLES)
+    found_migrations = migrations.find(MIGRATION_PACKAGES)
     if print_:
         shown = [
             {"room": m.room, "version": m.version, "name": m.name, "sql": m.text}

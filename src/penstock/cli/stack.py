@@ -30,7 +30,7 @@ from penstock.kit import child_process, config
 from penstock.kit.errors import Conflict, InvalidInput, Unavailable
 from penstock.kit.migrate import find, migrate
 from penstock.kit.postgres import database
-from penstock.wiring.migrations import ROOMS_WITH_TABLES
+from penstock.wiring.migrations import MIGRATION_PACKAGES
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
@@ -114,7 +114,7 @@ class Stack:
             )
         self._say("database")
         dsn = await self._held.enter_async_context(database(settings))
-        await migrate(dsn, find(ROOMS_WITH_TABLES))
+        await migrate(dsn, find(MIGRATION_PACKAGES))
         self.url = f"http://127.0.0.1:{port}"
         self._say("control plane")
         await self._launch(

@@ -14,7 +14,7 @@ from penstock.graph_server.execution import Execution, Kind, Request, brief
 from penstock.graph_server.executions import Executions
 from penstock.graph_server.identity import Caller, Trusted
 from penstock.graphdb.algorithms.allowed import ALLOWED
-from penstock.graphdb.algorithms.catalog import CATALOGUE, CATEGORIES, algorithm, direction
+from penstock.graphdb.algorithms.catalog import CATALOG, CATEGORIES, algorithm, direction
 from penstock.graphdb.algorithms.functions import function
 from penstock.graphdb.algorithms.parameters import check
 from penstock.graphdb.algorithms.selection import Selection, select
@@ -94,7 +94,7 @@ def _listing(kind: Kind) -> APIRouter:
             raise InvalidInput(
                 f"category must be one of {', '.join(CATEGORIES)}.", parameter="category"
             )
-        names = CATALOGUE if kind == "native" else ALLOWED
+        names = CATALOG if kind == "native" else ALLOWED
         described = await asyncio.to_thread(
             lambda: [_described(kind, name) for name in sorted(names)]
         )

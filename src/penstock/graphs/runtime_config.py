@@ -55,7 +55,7 @@ class Concurrency:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MaintenanceMode:
+class ReadOnlyMode:
     enabled: bool = False
     message: str = ""
     updated_at: datetime | None = None
@@ -99,7 +99,7 @@ class PlatformConfig:
     async def concurrency(self, tx: Tx | None = None) -> Concurrency:
         return _concurrency((await self._get("concurrency", tx=tx)).get("concurrency"))
 
-    async def maintenance(self, tx: Tx | None = None) -> MaintenanceMode:
+    async def maintenance(self, tx: Tx | None = None) -> ReadOnlyMode:
         return _maintenance((await self._get("maintenance", tx=tx)).get("maintenance"))
 
     async def export(self, tx: Tx | None = None) -> ExportRule:
@@ -143,7 +143,7 @@ class PlatformConfig:
         async with self._db.transaction() as tx:
             return _concurrency(await self._put(tx, "concurrency", value, actor))
 
-    async def set_maintenance(self, *, enabled: bool, message: str, actor: str) -> MaintenanceMode:
+    async def set_maintenance(self, *, enabled: bool, message: str, actor: str) -> ReadOnlyMode:
         if len(message) > MAX_MESSAGE:
             raise InvalidInput(
                 f"message must have at most {MAX_MESSAGE} characters.", field="message"
@@ -198,12 +198,10 @@ def _concurrency(row: asyncpg.Record | None) -> Concurrency:
     )
 
 
-def _maintenance(row: asyncpg.Record | None) -> MaintenanceMode:
+def _maintenance(row: asyncpg.Record | None) -> ReadOnlyMode:
     if row is None:
-        return MaintenanceMode()
-    return MaintenanceMode(
-        **_value(row), updated_at=row["updated_at"], updated_by=row["updated_by"]
-    )
+        return ReadOnlyMode()
+    return ReadOnlyMode(**_value(row), updated_at=row["updated_at"], updated_by=row["updated_by"])
 
 
 def _value(row: asyncpg.Record) -> dict[str, Any]:

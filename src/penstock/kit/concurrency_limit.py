@@ -22,7 +22,7 @@ class _User:
     present: int = 0
 
 
-class Turns:
+class ConcurrencyLimit:
     """A turn is waited for with limited patience, if it is limited. Who waits for one of their own
     takes none of the others'."""
 

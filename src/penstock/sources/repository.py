@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import asyncpg
 import orjson
 
-from penstock.kit.concurrency_limit import Turns
+from penstock.kit.concurrency_limit import ConcurrencyLimit
 from penstock.kit.errors import Conflict, DependencyExists, InvalidInput, NotFound, PenstockError
 from penstock.kit.ids import check_name
 from penstock.kit.outbound import PUBLIC_ONLY
@@ -39,7 +39,7 @@ SQL = load("penstock.sources.sql")
 MAX_CONFIG = 64 * 1024
 MAX_ID = 2**53 - 1
 ASK_SECONDS = 30.0
-ITSELF = "penstock"
+SYSTEM_ACTOR = "penstock"
 QUESTIONS = 8
 _MAX_MESSAGE = 2000
 
@@ -83,7 +83,7 @@ class DataSources:
         outbound: OutboundPolicy = PUBLIC_ONLY,
         home: HomeGuard | None = None,
         ceilings: Ceilings | None = None,
-        turns: Turns | None = None,
+        turns: ConcurrencyLimit | None = None,
         audit: Audit | None = None,
     ) -> None:
         self._db = db
@@ -92,7 +92,7 @@ class DataSources:
         self._outbound = outbound
         self._home = home
         self._ceilings = ceilings
-        self.turns = turns or Turns(total=QUESTIONS, per_user=QUESTIONS)
+        self.turns = turns or ConcurrencyLimit(total=QUESTIONS, per_user=QUESTIONS)
         self._audit = audit
 
     # writing
@@ -126,7 +126,7 @@ class DataSources:
         self,
         data_source_id: int,
         *,
-        actor: str = ITSELF,
+        actor: str = SYSTEM_ACTOR,
         name: str | None = None,
         config: Mapping[str, Any] | None = None,
         secrets: Mapping[str, str] | None = None,
@@ -152,7 +152,7 @@ class DataSources:
             await self._log_audit(tx, actor, "update", data_source_id, changed)
         return await self.get(data_source_id)
 
-    async def drop(self, data_source_id: int, *, actor: str = ITSELF) -> None:
+    async def drop(self, data_source_id: int, *, actor: str = SYSTEM_ACTOR) -> None:
         async with self._db.transaction() as tx:
             try:
                 async with tx.savepoint():
@@ -163,7 +163,7 @@ class DataSources:
                 raise _missing(data_source_id)
             await self._log_audit(tx, actor, "drop", data_source_id, {})
 
-    async def make_default(self, data_source_id: int, *, actor: str = ITSELF) -> DataSource:
+    async def make_default(self, data_source_id: int, *, actor: str = SYSTEM_ACTOR) -> DataSource:
         async with self._db.transaction() as tx:
             await tx.fetch(SQL.source_default_turn)
             await tx.changed(SQL.source_undefault)
@@ -266,7 +266,9 @@ class DataSources:
             opening = replace(opening, config={**opening.config, "starburst_role": role})
         return await _ask(opening, question)
 
-    async def test(self, data_source_id: int, *, by: str = ITSELF) -> tuple[DataSource, float]:
+    async def test(
+        self, data_source_id: int, *, by: str = SYSTEM_ACTOR
+    ) -> tuple[DataSource, float]:
         """Connect, store the result, and return it with the duration in seconds."""
         opening = await self.opening(data_source_id)
         started = time.monotonic()

@@ -51,7 +51,7 @@ KUBERNETES = "https://kubernetes.default.svc"
 class Admission:
     people: People
     authenticators: tuple[Authenticator, ...]
-    services: tuple[ServiceTokens, ...]
+    service_tokens: tuple[ServiceTokens, ...]
     instance_tokens: InstanceTokens | None
 
 
@@ -67,7 +67,7 @@ async def admission(
         yield Admission(
             people=people,
             authenticators=_authenticators(settings, people),
-            services=(*static, *own, *review),
+            service_tokens=(*static, *own, *review),
             instance_tokens=tokens,
         )
 

@@ -43,7 +43,7 @@ from penstock.jobs.retention import Retention
 from penstock.jobs.scheduler import Scheduler, Schedules
 from penstock.jobs.store import ENGINE_SETTINGS, PgJobStore
 from penstock.kit.cache import InvalidatedCache
-from penstock.kit.concurrency_limit import Turns
+from penstock.kit.concurrency_limit import ConcurrencyLimit
 from penstock.kit.db import Db
 from penstock.kit.loop import LoopMetrics
 from penstock.kit.vault import Vault
@@ -60,7 +60,7 @@ from penstock.wiring.instances import (
 )
 from penstock.wiring.job_kinds import default_kinds
 from penstock.wiring.maintenance import keeping
-from penstock.wiring.migrations import ROOMS_WITH_TABLES
+from penstock.wiring.migrations import MIGRATION_PACKAGES
 from penstock.wiring.operations import operation_loops, operation_services
 from penstock.wiring.reconcile import reconcile_services, reconciliation_loops
 
@@ -149,7 +149,7 @@ async def build_control_plane(
                 schedules=Schedules(engine, store),
                 loops=loops,
                 registry=registry,
-                services=auth.services,
+                service_tokens=auth.service_tokens,
                 instance_tokens=auth.instance_tokens,
                 authenticators=auth.authenticators,
                 people=auth.people,
@@ -169,8 +169,8 @@ async def build_control_plane(
 def serve(settings: Settings) -> int:
     """Run a control plane until SIGTERM or SIGINT."""
     if settings.processes > 1:
-        return processes.serve(settings, ROOMS_WITH_TABLES)
-    return server.serve(settings, build_control_plane, ROOMS_WITH_TABLES)
+        return processes.serve(settings, MIGRATION_PACKAGES)
+    return server.serve(settings, build_control_plane, MIGRATION_PACKAGES)
 
 
 def _loops(
@@ -232,7 +232,9 @@ def _sources(settings: Settings, dsn: str, db: Db, store: PgJobStore) -> Sources
         outbound=policy,
         home=home,
         ceilings=Ceilings.of(settings),
-        turns=Turns(total=settings.source_questions, per_user=settings.source_questions_per_user),
+        turns=ConcurrencyLimit(
+            total=settings.source_questions, per_user=settings.source_questions_per_user
+        ),
         audit=store.audit,
     )
     return Sources(records=records, cache=SchemaCache(db, records))

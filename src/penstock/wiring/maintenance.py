@@ -36,6 +36,6 @@ async def keeping(
         db, jobs, service, policies, every=settings.maintenance_seconds, metrics=metrics
     )
     try:
-        yield Maintenance(desk=service, policies=policies, planner=planner)
+        yield Maintenance(service=service, policies=policies, planner=planner)
     finally:
         pool.close()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-ROOMS_WITH_TABLES = (
+MIGRATION_PACKAGES = (
     "penstock.jobs.migrations",
     "penstock.accounts.migrations",
     "penstock.sources.migrations",

@@ -16,7 +16,7 @@ from penstock.operations.health import Health
 from penstock.operations.lifecycle import Lifecycle
 from penstock.operations.loop_status import LoopStatusStore
 from penstock.operations.overview import Overview
-from penstock.sources.repository import ITSELF
+from penstock.sources.repository import SYSTEM_ACTOR
 from penstock.storage.provider import ObjectStoreProvider
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def health(settings: Settings, browse: Db, store: PgJobStore, graphs: Graphs) ->
         records, _ = await sources.page(limit=SOURCES_ASKED)
         return {
             f"source:{source.name}": partial(
-                sources.ask, source.data_source_id, check_source, by=ITSELF
+                sources.ask, source.data_source_id, check_source, by=SYSTEM_ACTOR
             )
             for source in records
         }

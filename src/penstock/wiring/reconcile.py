@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from penstock.api.services import Loops, Reconciliation
 from penstock.guard.network_reach import Reach
 from penstock.jobs.fair_share import FairShare
-from penstock.kit.concurrency_limit import Turns
+from penstock.kit.concurrency_limit import ConcurrencyLimit
 from penstock.reconcile.recipes.repository import Recipes
 from penstock.reconcile.runs.items import Items
 from penstock.reconcile.runs.repository import MATCHED, STAGED, Runs
@@ -38,20 +38,24 @@ def reconcile_services(
     jobs.gates.handle(MATCHED, runs.matched)
     policy = settings.outbound_policy
     reach = Reach(private=policy.private, allow=policy.allow)
-    turns = Turns(
+    turns = ConcurrencyLimit(
         total=settings.uploads_at_once,
         per_user=settings.uploads_at_once_per_user,
         subject="uploads",
     )
     uploads = Uploads(db, object_store.open, Parser.of(settings), UploadQuota.of(settings), turns)
-    desk = RunService(runs, Recipes(db, jobs), uploads, sources, reach=reach)
+    service = RunService(runs, Recipes(db, jobs), uploads, sources, reach=reach)
     token = settings.service_token
     key = "" if token is None else token.get_secret_value()
     return Reconciliation(
-        desk=desk, items=Items(db, jobs), store=object_store.open, callback_key=key, outbound=policy
+        service=service,
+        items=Items(db, jobs),
+        store=object_store.open,
+        callback_key=key,
+        outbound=policy,
     )
 
 
 def reconciliation_loops(db: Db, reconciliation: Reconciliation, metrics: LoopMetrics) -> Loops:
-    uploads = reconciliation.desk.uploads
+    uploads = reconciliation.service.uploads
     return (UploadExpiry(db, uploads, every=UPLOAD_EXPIRY_SECONDS, metrics=metrics),)

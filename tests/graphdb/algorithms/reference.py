@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.graphdb.algorithms.allowed import ALLOWED, CATEGORY
-from penstock.graphdb.algorithms.catalog import CATALOGUE, CATEGORIES
+from penstock.graphdb.algorithms.catalog import CATALOG, CATEGORIES
 from penstock.graphdb.algorithms.equivalents import NATIVE
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def tables() -> str:
 
 def _category(category: str) -> list[str]:
     lines = [f"### {category.capitalize()}", ""]
-    for algorithm in CATALOGUE.values():
+    for algorithm in CATALOG.values():
         if algorithm.category == category:
             lines += _algorithm(algorithm)
     return lines

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from penstock.graphdb.algorithms.catalog import CATALOGUE
+from penstock.graphdb.algorithms.catalog import CATALOG
 from penstock.kit.errors import InvalidInput
 from tests.graphdb.algorithms.graphs import Drawn, groups, outcome, topology, values
 
@@ -57,7 +57,7 @@ THE_SPECIFIED = {
 
 
 def test_all_that_was_promised_is_there() -> None:
-    assert set(CATALOGUE) == THE_SPECIFIED
+    assert set(CATALOG) == THE_SPECIFIED
 
 
 def test_the_karate_club_has_its_well_known_numbers() -> None:

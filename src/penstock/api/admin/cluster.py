@@ -112,11 +112,13 @@ async def instances(
 
 
 @router.get("/metrics", summary="Show the resource usage of the deployment")
-async def metrics(parts: ServicesDep, operations: HasOperations, _: Permit) -> Data[ClusterMetrics]:
+async def metrics(
+    services: ServicesDep, operations: HasOperations, _: Permit
+) -> Data[ClusterMetrics]:
     """Figures of the whole deployment, from the database; /metrics has those of the processes."""
     use = await operations.overview.use()
     exports = await operations.overview.exports_by_status()
-    workers = await parts.browser.workers(seconds=60)
+    workers = await services.browser.workers(seconds=60)
     return Data(
         data=ClusterMetrics(
             checked_at=SYSTEM.now(),

@@ -72,11 +72,11 @@ class State(BaseModel):
     responses=declare(*PUBLIC, PayloadTooLarge),
 )
 async def trigger(
-    body: TriggerBody, parts: ServicesDep, operations: HasOperations, grant: Permit
+    body: TriggerBody, services: ServicesDep, operations: HasOperations, grant: Permit
 ) -> Data[Triggered]:
     """At most once a minute per loop, across all control planes; the pass starts once the loop's
     lock is free."""
-    loop = _loop(parts.loops, body.job_name)
+    loop = _loop(services.loops, body.job_name)
     at = await operations.board.ask(loop.name, actor=grant.username, reason=body.reason)
     loop.trigger()
     return Data(
@@ -87,10 +87,12 @@ async def trigger(
 
 
 @router.get("/jobs/status", summary="Show the status of the background loops")
-async def status(parts: ServicesDep, operations: HasOperations, _: Permit) -> Data[JobsStatus]:
+async def status(services: ServicesDep, operations: HasOperations, _: Permit) -> Data[JobsStatus]:
     """The last pass of each loop, on any control plane."""
     noted = await operations.board.views()
-    return Data(data=JobsStatus(jobs=[_status(loop, noted.get(loop.name)) for loop in parts.loops]))
+    return Data(
+        data=JobsStatus(jobs=[_status(loop, noted.get(loop.name)) for loop in services.loops])
+    )
 
 
 @router.get("/state", summary="Count instances, snapshots and export jobs by status")

@@ -195,7 +195,7 @@ def _concurrency(limits: platform.Concurrency) -> Concurrency:
     )
 
 
-def _maintenance(mode: platform.MaintenanceMode) -> Maintenance:
+def _maintenance(mode: platform.ReadOnlyMode) -> Maintenance:
     return Maintenance(
         enabled=mode.enabled,
         message=mode.message,

@@ -153,11 +153,11 @@ async def add(body: NewUser, people: HasPeople, grant: Permit) -> Shown:
     responses=declare(*PUBLIC, Conflict, PayloadTooLarge),
 )
 async def bootstrap(
-    body: FirstUser, request: Request, response: Response, parts: ServicesDep, people: HasPeople
+    body: FirstUser, request: Request, response: Response, services: ServicesDep, people: HasPeople
 ) -> Bootstrapped:
     """Creates a user with the role ops and an API key. Needs the operator token, and works only
     while there are no users."""
-    await _check_may_bootstrap(request, parts)
+    await _check_may_bootstrap(request, services)
     user, key = await people.keys.bootstrap(
         body.username, email=body.email, display_name=body.display_name
     )
@@ -241,8 +241,8 @@ async def revoke_key(
     return Revoked(revoked=await people.keys.revoke(username, key_id, actor=grant.identity.actor))
 
 
-async def _check_may_bootstrap(request: Request, parts: Services) -> None:
-    if (await identify(request, parts)).role < Role.OPS:
+async def _check_may_bootstrap(request: Request, services: Services) -> None:
+    if (await identify(request, services)).role < Role.OPS:
         raise PermissionDenied(
             "Only the operator can create the first user.", hint="Send the operator token."
         )

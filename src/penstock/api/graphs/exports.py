@@ -98,14 +98,14 @@ async def retry(
 )
 async def cancel(
     job_id: JobId,
-    parts: ServicesDep,
+    services: ServicesDep,
     operations: HasOperations,
     grant: Permit,
     body: CancelReason | None = None,
 ) -> Data[Export]:
     """Cancels it at once; its snapshot fails, and can be retried."""
     await _reached(job_id, operations, grant)
-    await parts.store.cancel(job_id, actor=grant.username, reason=body.reason if body else "")
+    await services.store.cancel(job_id, actor=grant.username, reason=body.reason if body else "")
     return Data(data=_view(await operations.overview.export_job(job_id)))
 
 

@@ -173,7 +173,7 @@ async def change(
     mapping_id: MappingId,
     body: ChangedMapping,
     response: Response,
-    parts: ServicesDep,
+    services: ServicesDep,
     graphs: HasGraphs,
     statements: HasStatementLog,
     grant: Permit,
@@ -181,7 +181,9 @@ async def change(
     if_match: IfMatch = None,
 ) -> Data[MappingDetail]:
     """With `expected_version` or `If-Match` a concurrent change by somebody else is a conflict."""
-    await check_edit(mapping_resource(await graphs.mappings.get(mapping_id)), parts.people, grant)
+    await check_edit(
+        mapping_resource(await graphs.mappings.get(mapping_id)), services.people, grant
+    )
     change_request = Change(
         change_description=body.change_description,
         told=body.told(),
@@ -292,12 +294,14 @@ async def restore(
     mapping_id: MappingId,
     version: Version,
     response: Response,
-    parts: ServicesDep,
+    services: ServicesDep,
     graphs: HasGraphs,
     grant: Permit,
 ) -> Data[MappingDetail]:
     """Appends a new version with the old one's content; no version is removed."""
-    await check_edit(mapping_resource(await graphs.mappings.get(mapping_id)), parts.people, grant)
+    await check_edit(
+        mapping_resource(await graphs.mappings.get(mapping_id)), services.people, grant
+    )
     return _answer(await graphs.authoring.restore(mapping_id, version, _author(grant)), response)
 
 

@@ -130,11 +130,11 @@ class UpdateBody(Body):
 
 @router.post("/claim", summary="Claim pending export jobs", responses=declare(*INTERNAL))
 async def claim(
-    body: ClaimBody, request: Request, parts: ServicesDep, graphs: HasGraphs
+    body: ClaimBody, request: Request, services: ServicesDep, graphs: HasGraphs
 ) -> Data[Claimed]:
     """Most urgent first; waits up to `wait_seconds` for the first job. Jobs claimed for a caller
     who disconnected are released."""
-    async with parts.polls.line(request) as line:
+    async with services.polls.line(request) as line:
         claimed = await graphs.face.claim(
             body.worker_id, body.limit, wait=body.wait_seconds, line=line
         )

@@ -104,11 +104,11 @@ class OtherTables(BaseModel):
     response_model=Data[CatalogCredentials],
 )
 async def catalog(
-    job_id: JobId, body: Holding, parts: ServicesDep, maintenance: HasMaintenance
+    job_id: JobId, body: Holding, services: ServicesDep, maintenance: HasMaintenance
 ) -> Reply:
-    order = await _order(parts.store, job_id)
-    async with parts.store.fenced_transaction(body.fence(job_id)):
-        config = maintenance.desk.pool.catalogs.get(order.name.catalog)
+    order = await _order(services.store, job_id)
+    async with services.store.fenced_transaction(body.fence(job_id)):
+        config = maintenance.service.pool.catalogs.get(order.name.catalog)
     shown = CatalogCredentials(
         name=config.name,
         type=config.type,
@@ -117,7 +117,7 @@ async def catalog(
         properties=dict(config.properties),
         engine=None
         if order.engine == EMBEDDED
-        else dict(maintenance.desk.pool.catalogs.engines[order.engine]),
+        else dict(maintenance.service.pool.catalogs.engines[order.engine]),
     )
     answer = Reply({"data": shown.model_dump()})
     answer.headers["Cache-Control"] = "no-store"
@@ -125,18 +125,20 @@ async def catalog(
 
 
 @router.post("/{job_id:int}/hold", summary="Ask whether the attempt still holds its job")
-async def hold(job_id: JobId, body: Holding, parts: ServicesDep, _: HasMaintenance) -> Data[Held]:
-    async with parts.store.fenced_transaction(body.fence(job_id)):
+async def hold(
+    job_id: JobId, body: Holding, services: ServicesDep, _: HasMaintenance
+) -> Data[Held]:
+    async with services.store.fenced_transaction(body.fence(job_id)):
         return Data(data=Held())
 
 
 @router.post("/{job_id:int}/pointer", summary="Get where the metadata of a job's table is")
 async def pointer(
-    job_id: JobId, body: Holding, parts: ServicesDep, maintenance: HasMaintenance
+    job_id: JobId, body: Holding, services: ServicesDep, maintenance: HasMaintenance
 ) -> Data[Pointer]:
-    order = await _order(parts.store, job_id)
-    async with parts.store.fenced_transaction(body.fence(job_id)) as tx:
-        location = await maintenance.desk.store.pointer(tx, order.name)
+    order = await _order(services.store, job_id)
+    async with services.store.fenced_transaction(body.fence(job_id)) as tx:
+        location = await maintenance.service.store.pointer(tx, order.name)
     if location is None:
         raise NoSuchTable(f"There is no table {order.name}.")
     return Data(data=Pointer(metadata_location=location))
@@ -144,34 +146,34 @@ async def pointer(
 
 @router.post("/{job_id:int}/swap", summary="Commit to a job's table")
 async def swap(
-    job_id: JobId, body: Swap, parts: ServicesDep, maintenance: HasMaintenance
+    job_id: JobId, body: Swap, services: ServicesDep, maintenance: HasMaintenance
 ) -> Data[Moved]:
     """The fence check and the swap are one transaction: a worker that lost its job cannot
     commit."""
-    order = await _order(parts.store, job_id)
-    async with parts.store.fenced_transaction(body.fence(job_id)) as tx:
-        moved = await maintenance.desk.store.swap(tx, order.name, body.old, body.new)
+    order = await _order(services.store, job_id)
+    async with services.store.fenced_transaction(body.fence(job_id)) as tx:
+        moved = await maintenance.service.store.swap(tx, order.name, body.old, body.new)
     return Data(data=Moved(moved=moved))
 
 
 @router.post("/{job_id:int}/neighbours", summary="List tables that may share a job's storage")
 async def neighbours(
-    job_id: JobId, body: Holding, parts: ServicesDep, maintenance: HasMaintenance
+    job_id: JobId, body: Holding, services: ServicesDep, maintenance: HasMaintenance
 ) -> Data[OtherTables]:
-    order = await _order(parts.store, job_id)
-    async with parts.store.fenced_transaction(body.fence(job_id)) as tx:
-        shared = maintenance.desk.pool.catalogs.shared
-        tables = await maintenance.desk.store.other_tables(tx, order.name, shared)
+    order = await _order(services.store, job_id)
+    async with services.store.fenced_transaction(body.fence(job_id)) as tx:
+        shared = maintenance.service.pool.catalogs.shared
+        tables = await maintenance.service.store.other_tables(tx, order.name, shared)
     return Data(data=OtherTables(tables=[OtherTable.model_validate(table) for table in tables]))
 
 
 @router.post("/{job_id:int}/actions", summary="Report the outcome of an action")
 async def action_ended(
-    job_id: JobId, body: Ending, parts: ServicesDep, maintenance: HasMaintenance
+    job_id: JobId, body: Ending, services: ServicesDep, maintenance: HasMaintenance
 ) -> Data[Held]:
-    async with parts.store.fenced_transaction(body.fence(job_id)) as tx:
+    async with services.store.fenced_transaction(body.fence(job_id)) as tx:
         result: dict[str, Any] = body.outcome.model_dump(mode="json")
-        await maintenance.desk.store.action_ended(tx, job_id, body.attempt_id, result)
+        await maintenance.service.store.action_ended(tx, job_id, body.attempt_id, result)
     return Data(data=Held())
 
 
@@ -179,12 +181,12 @@ async def action_ended(
     "/{job_id:int}/ended-actions", summary="List the actions that earlier attempts completed"
 )
 async def ended_actions(
-    job_id: JobId, body: Holding, parts: ServicesDep, maintenance: HasMaintenance
+    job_id: JobId, body: Holding, services: ServicesDep, maintenance: HasMaintenance
 ) -> Data[EndedActions]:
     """Actions that a worker taking over from a dead one can skip; of an action reported twice, the
     last outcome."""
-    async with parts.store.fenced_transaction(body.fence(job_id)):
-        rows = await maintenance.desk.store.actions(job_id)
+    async with services.store.fenced_transaction(body.fence(job_id)):
+        rows = await maintenance.service.store.actions(job_id)
     last = {row["action"]: row["result"] for row in rows if row["attempt_id"] != body.attempt_id}
     return Data(data=EndedActions(outcomes=list(last.values())))
 

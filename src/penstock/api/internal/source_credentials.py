@@ -66,19 +66,19 @@ class Opening(BaseModel):
 async def source(
     job_id: Annotated[int, Path(ge=1, le=MAX_JOB_ID, examples=[1])],
     body: SourceCredentialsBody,
-    parts: ServicesDep,
+    services: ServicesDep,
     graphs: HasGraphs,
     statements: HasStatementLog,
 ) -> Reply:
     """Returns type, configuration and credentials while the attempt holds the job, else 409
     STALE_ATTEMPT."""
-    view = await parts.store.job(job_id)
+    view = await services.store.job(job_id)
     payload = _read(view) if body.side is None else _side(view.payload, body.side)
-    async with parts.store.fenced_transaction(Fence(job_id=job_id, attempt_id=body.attempt_id)):
+    async with services.store.fenced_transaction(Fence(job_id=job_id, attempt_id=body.attempt_id)):
         data_source_id = _data_source(payload)
     if data_source_id is None:
         raise NotFound(f"Job {job_id} has no data source.")
-    await _check_right(view, data_source_id, parts, graphs)
+    await _check_right(view, data_source_id, services, graphs)
     opening = await graphs.sources.opening(data_source_id)
     _note(statements, view, payload, data_source_id)
     answer = Reply(
@@ -105,7 +105,9 @@ def _note(statements: StatementLog, view: JobView, payload: Json, data_source_id
         statements.note_document("job", view.created_by, payload, **facts)
 
 
-async def _check_right(view: JobView, data_source_id: int, parts: Services, graphs: Graphs) -> None:
+async def _check_right(
+    view: JobView, data_source_id: int, services: Services, graphs: Graphs
+) -> None:
     """As whom the job reads: the owner of its snapshot or run, else whoever made it.
 
     A clean-up ends what was begun under a right that was there, and has to be able to. What is one
@@ -114,14 +116,14 @@ async def _check_right(view: JobView, data_source_id: int, parts: Services, grap
     payload = view.payload if isinstance(view.payload, dict) else {}
     if view.kind in CLEANUPS:
         return
-    if "run_id" in payload and parts.reconciliation is not None:
-        desk = parts.reconciliation.desk
-        run = await desk.runs.get(payload["run_id"])
+    if "run_id" in payload and services.reconciliation is not None:
+        service = services.reconciliation.service
+        run = await service.runs.get(payload["run_id"])
         if data_source_id not in {side.get("data_source_id") for side in run.inputs.values()}:
             raise PermissionDenied(
                 f"Run {run.run_id} does not read from data source {data_source_id}."
             )
-        await desk.check_reads(run, run.owner_username, data_source_id=data_source_id)
+        await service.check_reads(run, run.owner_username, data_source_id=data_source_id)
     elif "snapshot_id" in payload:
         await graphs.rights.check_export(payload["snapshot_id"], data_source_id)
     else:

@@ -112,8 +112,8 @@ class Nothing(BaseModel):
     response_model=Data[EnqueuedJobs],
     responses=declare(ResourceLocked, Conflict, InvalidState, *INTERNAL, Draining),
 )
-async def enqueue(body: http_bodies.EnqueueBody, parts: ServicesDep) -> Reply:
-    added = await parts.store.enqueue([job.value() for job in body.jobs])
+async def enqueue(body: http_bodies.EnqueueBody, services: ServicesDep) -> Reply:
+    added = await services.store.enqueue([job.value() for job in body.jobs])
     return _data({"jobs": [wire.dump_enqueued(a) for a in added]})
 
 
@@ -123,19 +123,19 @@ async def enqueue(body: http_bodies.EnqueueBody, parts: ServicesDep) -> Reply:
     response_model=Data[Registered],
     responses=declare(Conflict, *INTERNAL),
 )
-async def register(body: http_bodies.RegistrationBody, parts: ServicesDep) -> Reply:
+async def register(body: http_bodies.RegistrationBody, services: ServicesDep) -> Reply:
     """Call once, before the first claim; idempotent. Attempts of an earlier process with this name
     are requeued."""
-    return _data(wire.dump_registered(await parts.store.register(body.value())))
+    return _data(wire.dump_registered(await services.store.register(body.value())))
 
 
 @router.post(
     "/claim", summary="Claim jobs, waiting for the first", response_model=Data[ClaimedJobs]
 )
-async def claim(body: http_bodies.ClaimBody, request: Request, parts: ServicesDep) -> Reply:
+async def claim(body: http_bodies.ClaimBody, request: Request, services: ServicesDep) -> Reply:
     """Most urgent first. Nothing is claimed for a caller who disconnects while waiting."""
-    async with parts.polls.line(request, worker=body.worker, session=body.session) as line:
-        claimed = await parts.store.claim(
+    async with services.polls.line(request, worker=body.worker, session=body.session) as line:
+        claimed = await services.store.claim(
             body.worker,
             body.queues,
             body.limit,
@@ -143,17 +143,19 @@ async def claim(body: http_bodies.ClaimBody, request: Request, parts: ServicesDe
             session=body.session,
             line=line,
         )
-    return _data({"jobs": await _handed_over(claimed, request, parts)})
+    return _data({"jobs": await _handed_over(claimed, request, services)})
 
 
 @router.post(
     "/exchange", summary="Finish and claim in one round trip", response_model=Data[Exchanged]
 )
-async def exchange(body: http_bodies.ExchangeBody, request: Request, parts: ServicesDep) -> Reply:
+async def exchange(
+    body: http_bodies.ExchangeBody, request: Request, services: ServicesDep
+) -> Reply:
     """Outcomes are recorded before the wait begins."""
     endings = [ending.value() for ending in body.endings]
-    async with parts.polls.line(request, worker=body.worker, session=body.session) as line:
-        done = await parts.store.exchange(
+    async with services.polls.line(request, worker=body.worker, session=body.session) as line:
+        done = await services.store.exchange(
             endings,
             body.worker,
             body.queues,
@@ -163,45 +165,45 @@ async def exchange(body: http_bodies.ExchangeBody, request: Request, parts: Serv
             line=line,
         )
     return _data(
-        {"verdicts": done.verdicts, "jobs": await _handed_over(done.claimed, request, parts)}
+        {"verdicts": done.verdicts, "jobs": await _handed_over(done.claimed, request, services)}
     )
 
 
 @router.post("/finish", summary="Write the ends of attempts", response_model=Data[Verdicts])
-async def finish(body: http_bodies.FinishBody, parts: ServicesDep) -> Reply:
+async def finish(body: http_bodies.FinishBody, services: ServicesDep) -> Reply:
     """An outcome is written once: the same attempt again is `repeated`, a write under a rotated
     fence is `stale`."""
     return _data(
-        {"verdicts": await parts.store.finish([ending.value() for ending in body.endings])}
+        {"verdicts": await services.store.finish([ending.value() for ending in body.endings])}
     )
 
 
 @router.post("/renew", summary="Extend the leases of a worker", response_model=Data[Renewal])
-async def renew(body: http_bodies.HeartbeatBody, parts: ServicesDep) -> Reply:
+async def renew(body: http_bodies.HeartbeatBody, services: ServicesDep) -> Reply:
     """A worker's heartbeat: renews its leases and returns the attempts that it must abandon."""
-    return _data(wire.dump_renewal(await parts.store.renew(body.value())))
+    return _data(wire.dump_renewal(await services.store.renew(body.value())))
 
 
 @router.post("/progress", summary="Show how far attempts are", response_model=Data[Written])
-async def progress(body: http_bodies.ProgressBody, parts: ServicesDep) -> Reply:
+async def progress(body: http_bodies.ProgressBody, services: ServicesDep) -> Reply:
     return _data(
-        {"written": await parts.store.progress([update.value() for update in body.updates])}
+        {"written": await services.store.progress([update.value() for update in body.updates])}
     )
 
 
 @router.post("/park", summary="Give jobs up without ending them", response_model=Data[Written])
-async def park(body: http_bodies.ParkBody, parts: ServicesDep) -> Reply:
+async def park(body: http_bodies.ParkBody, services: ServicesDep) -> Reply:
     """Their work continues on an external engine; any worker may check again after `wake_in`
     seconds."""
     return _data(
-        {"written": await parts.store.park([parking.value() for parking in body.parkings])}
+        {"written": await services.store.park([parking.value() for parking in body.parkings])}
     )
 
 
 @router.post("/release", summary="Hand jobs back, uncounted", response_model=Data[Written])
-async def release(body: http_bodies.ReleaseBody, parts: ServicesDep) -> Reply:
+async def release(body: http_bodies.ReleaseBody, services: ServicesDep) -> Reply:
     return _data(
-        {"written": await parts.store.release([released.value() for released in body.releases])}
+        {"written": await services.store.release([released.value() for released in body.releases])}
     )
 
 
@@ -211,17 +213,17 @@ async def release(body: http_bodies.ReleaseBody, parts: ServicesDep) -> Reply:
     response_model=Data[Cancelled],
     responses=declare(NotFound, InvalidState),
 )
-async def cancel(body: http_bodies.CancelBody, parts: ServicesDep) -> Reply:
+async def cancel(body: http_bodies.CancelBody, services: ServicesDep) -> Reply:
     return _data(
         wire.dump_cancelled(
-            await parts.store.cancel(body.job_id, actor=body.actor, reason=body.reason)
+            await services.store.cancel(body.job_id, actor=body.actor, reason=body.reason)
         )
     )
 
 
 @router.post("/farewell", summary="Take a worker off the list", response_model=Data[Nothing])
-async def farewell(body: http_bodies.LeaveBody, parts: ServicesDep) -> Reply:
-    await parts.store.farewell(body.worker, body.session)
+async def farewell(body: http_bodies.LeaveBody, services: ServicesDep) -> Reply:
+    await services.store.farewell(body.worker, body.session)
     return _data({})
 
 
@@ -232,19 +234,19 @@ async def farewell(body: http_bodies.LeaveBody, parts: ServicesDep) -> Reply:
     responses=declare(NotFound),
 )
 async def job(
-    job_id: Annotated[int, Path(ge=1, le=MAX_JOB_ID, examples=[1])], parts: ServicesDep
+    job_id: Annotated[int, Path(ge=1, le=MAX_JOB_ID, examples=[1])], services: ServicesDep
 ) -> Reply:
-    return _data(wire.dump_job(await parts.store.job(job_id)))
+    return _data(wire.dump_job(await services.store.job(job_id)))
 
 
 async def _handed_over(
-    claimed: Sequence[Claimed], request: Request, parts: Services
+    claimed: Sequence[Claimed], request: Request, services: Services
 ) -> list[wire.Document]:
     """The claims as sent; if the caller has disconnected, they are released without counting an
     attempt."""
     if claimed and await request.is_disconnected():
         log.info("claim_given_back", jobs=[c.job_id for c in claimed])
-        await parts.store.release(
+        await services.store.release(
             [
                 Release(fence=c.fence, reason="The worker disconnected before it received the job.")
                 for c in claimed

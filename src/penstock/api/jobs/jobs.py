@@ -136,10 +136,10 @@ class JobQuery(Page):
 
 @router.get("", summary="List jobs", response_model=Listing[JobSummary], responses=declare(*PUBLIC))
 async def list_jobs(
-    query: Annotated[JobQuery, Query()], request: Request, parts: ServicesDep, _: Permit
+    query: Annotated[JobQuery, Query()], request: Request, services: ServicesDep, _: Permit
 ) -> Reply:
     """Newest first, without payloads and results."""
-    page, total = await parts.browser.jobs(
+    page, total = await services.browser.jobs(
         query.filter(), offset=query.offset, limit=query.limit, ascending=query.ascending
     )
     return query.reply(page, total, request)
@@ -158,17 +158,17 @@ async def list_jobs(
         }
     },
 )
-async def enqueue(body: JobBody, parts: ServicesDep, grant: Permit) -> Reply:
+async def enqueue(body: JobBody, services: ServicesDep, grant: Permit) -> Reply:
     """409 with the holder if the job's lock is held; 503 while the system drains."""
-    added = await parts.store.submit(body.value(), actor=grant.username)
+    added = await services.store.submit(body.value(), actor=grant.username)
     content = {"data": {"id": added.job_id, "created": added.created}}
     return Reply(content, status_code=201 if added.created else 200)
 
 
 @router.get("/{job_id}", summary="Show a job", responses=declare(*PUBLIC, NotFound))
-async def show(job_id: JobId, parts: ServicesDep, _: Permit) -> Data[JobDetail]:
+async def show(job_id: JobId, services: ServicesDep, _: Permit) -> Data[JobDetail]:
     """Includes every attempt with its fence, and the lock."""
-    return Data(data=detail(await parts.store.job(job_id)))
+    return Data(data=detail(await services.store.job(job_id)))
 
 
 @router.post(
@@ -177,11 +177,11 @@ async def show(job_id: JobId, parts: ServicesDep, _: Permit) -> Data[JobDetail]:
     responses=declare(*PUBLIC, NotFound, InvalidState, PayloadTooLarge),
 )
 async def cancel(
-    job_id: JobId, parts: ServicesDep, grant: Permit, body: CancelReason | None = None
+    job_id: JobId, services: ServicesDep, grant: Permit, body: CancelReason | None = None
 ) -> Data[Cancelled]:
     """Cancels it at once, in any state; a running worker learns of it at its next write."""
     reason = body.reason if body else ""
-    done = await parts.store.cancel(job_id, actor=grant.username, reason=reason)
+    done = await services.store.cancel(job_id, actor=grant.username, reason=reason)
     return Data(data=Cancelled(id=done.job_id, newly=done.newly))
 
 
@@ -198,11 +198,11 @@ async def cancel(
     },
 )
 async def retry(
-    job_id: JobId, response: Response, parts: ServicesDep, grant: Permit
+    job_id: JobId, response: Response, services: ServicesDep, grant: Permit
 ) -> Data[Enqueued]:
     """Creates a new job with the same payload for a failed or cancelled one, since a finished job
     never changes."""
-    return _enqueued(await parts.store.retry(job_id, actor=grant.username), response)
+    return _enqueued(await services.store.retry(job_id, actor=grant.username), response)
 
 
 def _enqueued(added: model.Enqueued, response: Response) -> Data[Enqueued]:

@@ -85,43 +85,43 @@ class AuditQuery(Page):
 
 @router.get("/queues", summary="List queues", responses=declare(*PUBLIC))
 async def queues(
-    query: Annotated[QueueQuery, Query()], request: Request, parts: ServicesDep, _: Permit
+    query: Annotated[QueueQuery, Query()], request: Request, services: ServicesDep, _: Permit
 ) -> Listing[Queue]:
     """Counts waiting, running, parked and scheduled jobs of each queue that is not empty."""
-    rows = [Queue.model_validate(q) for q in await parts.browser.queues()]
+    rows = [Queue.model_validate(q) for q in await services.browser.queues()]
     return query.cut(rows if query.ascending else rows[::-1], request)
 
 
 @router.get("/workers", summary="List workers", responses=declare(*PUBLIC))
 async def workers(
-    query: Annotated[WorkerQuery, Query()], request: Request, parts: ServicesDep, _: Permit
+    query: Annotated[WorkerQuery, Query()], request: Request, services: ServicesDep, _: Permit
 ) -> Listing[Worker]:
     """Workers seen in the last five minutes."""
-    rows = [Worker.model_validate(w) for w in await parts.browser.workers()]
+    rows = [Worker.model_validate(w) for w in await services.browser.workers()]
     return query.cut(rows[::-1] if query.ascending else rows, request)
 
 
 @router.get("/drain", summary="Is the system draining?", responses=declare(*PUBLIC))
-async def drain(parts: ServicesDep, _: Permit) -> Data[Drain]:
+async def drain(services: ServicesDep, _: Permit) -> Data[Drain]:
     """While draining, no new jobs are accepted; queued and running jobs continue."""
-    return Data(data=Drain.model_validate(dict(await parts.store.control())))
+    return Data(data=Drain.model_validate(dict(await services.store.control())))
 
 
 @router.put(
     "/drain", summary="Stop or resume accepting jobs", responses=declare(*PUBLIC, PayloadTooLarge)
 )
-async def set_drain(body: DrainBody, parts: ServicesDep, grant: Permit) -> Data[Drain]:
+async def set_drain(body: DrainBody, services: ServicesDep, grant: Permit) -> Data[Drain]:
     """Applies to every control plane of the deployment at once."""
-    control = await parts.store.drain(body.draining, actor=grant.username, reason=body.reason)
+    control = await services.store.drain(body.draining, actor=grant.username, reason=body.reason)
     return Data(data=Drain.model_validate(dict(control)))
 
 
 @router.get("/audit", summary="List the audit log", responses=declare(*PUBLIC))
 async def audit(
-    query: Annotated[AuditQuery, Query()], request: Request, parts: ServicesDep, _: Permit
+    query: Annotated[AuditQuery, Query()], request: Request, services: ServicesDep, _: Permit
 ) -> Listing[AuditEntry]:
     """Newest first: actor, action, subject and time."""
-    entries, total = await parts.browser.audit(
+    entries, total = await services.browser.audit(
         query.subject, offset=query.offset, limit=query.limit, ascending=query.ascending
     )
     return query.of([AuditEntry.model_validate(e) for e in entries], total, request)

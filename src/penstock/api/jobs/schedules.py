@@ -52,36 +52,36 @@ class Dropped(BaseModel):
 
 @router.get("", summary="List schedules", responses=declare(*PUBLIC))
 async def list_schedules(
-    query: Annotated[ScheduleQuery, Query()], request: Request, parts: ServicesDep, _: Permit
+    query: Annotated[ScheduleQuery, Query()], request: Request, services: ServicesDep, _: Permit
 ) -> Listing[Schedule]:
     """Includes the time of the next tick and the last job."""
-    rows = [_schedule(s) for s in await parts.schedules.all()]
+    rows = [_schedule(s) for s in await services.schedules.all()]
     return query.cut(rows if query.ascending else rows[::-1], request)
 
 
 @router.get("/{name}", summary="Show a schedule", responses=declare(*PUBLIC, NotFound))
-async def show(name: ScheduleName, parts: ServicesDep, _: Permit) -> Data[Schedule]:
-    return Data(data=_schedule(await parts.schedules.get(name)))
+async def show(name: ScheduleName, services: ServicesDep, _: Permit) -> Data[Schedule]:
+    return Data(data=_schedule(await services.schedules.get(name)))
 
 
 @router.put(
     "/{name}", summary="Add or replace a schedule", responses=declare(*PUBLIC, PayloadTooLarge)
 )
 async def put(
-    name: ScheduleName, body: ScheduleBody, parts: ServicesDep, grant: Permit
+    name: ScheduleName, body: ScheduleBody, services: ServicesDep, grant: Permit
 ) -> Data[Schedule]:
     """Its next tick counts from now. Each tick enqueues at most one job; missed ticks enqueue one
     together."""
     schedule = scheduler.Schedule(
         name=name, cron=body.cron, zone=body.zone, enabled=body.enabled, spec=body.job.value()
     )
-    return Data(data=_schedule(await parts.schedules.put(schedule, actor=grant.username)))
+    return Data(data=_schedule(await services.schedules.put(schedule, actor=grant.username)))
 
 
 @router.delete("/{name}", summary="Drop a schedule", responses=declare(*PUBLIC, NotFound))
-async def drop(name: ScheduleName, parts: ServicesDep, grant: Permit) -> Data[Dropped]:
+async def drop(name: ScheduleName, services: ServicesDep, grant: Permit) -> Data[Dropped]:
     """Keeps the jobs that it enqueued."""
-    await parts.schedules.drop(name, actor=grant.username)
+    await services.schedules.drop(name, actor=grant.username)
     return Data(data=Dropped(name=name))
 
 

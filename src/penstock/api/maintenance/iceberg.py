@@ -134,7 +134,7 @@ async def _answer(
     )
 
     try:
-        opened = await asyncio.to_thread(maintenance.desk.pool.get, catalog)
+        opened = await asyncio.to_thread(maintenance.service.pool.get, catalog)
         return Reply(await asyncio.to_thread(ask, RestCatalogAdapter(opened)))
     except ProtocolError as e:
         return Reply(e.body, status_code=e.status)

@@ -159,7 +159,7 @@ async def list_tables(
     query: Annotated[TableQuery, Query()], request: Request, maintenance: HasMaintenance, _: Permit
 ) -> Listing[TableView]:
     """As of the last refresh: unreadable tables first, then by ascending health."""
-    rows, total = await maintenance.desk.store.tables(
+    rows, total = await maintenance.service.store.tables(
         catalog=query.catalog,
         db=query.db,
         enabled=query.enabled,
@@ -171,7 +171,7 @@ async def list_tables(
 
 
 async def cache_status(maintenance: HasMaintenance, _: Permit) -> Data[CacheStatus]:
-    rows = await maintenance.desk.store.freshness()
+    rows = await maintenance.service.store.freshness()
     return Data(data=CacheStatus(catalogs=[CacheOfCatalog(**dict(row)) for row in rows]))
 
 
@@ -179,7 +179,7 @@ async def refresh(
     maintenance: HasMaintenance, _: Permit, catalog: Catalog = None
 ) -> Data[Refreshed]:
     """Rescans every table of the catalogs, including the manifests of unchanged ones."""
-    return Data(data=Refreshed(**asdict(await maintenance.desk.refresh(catalog, afresh=True))))
+    return Data(data=Refreshed(**asdict(await maintenance.service.refresh(catalog, afresh=True))))
 
 
 async def status(
@@ -190,7 +190,9 @@ async def status(
     catalog: Catalog = None,
     tier: Tier = Tier.MANIFESTS,
 ) -> Data[Facts]:
-    facts, _health = await maintenance.desk.look(maintenance.desk.name(catalog, db, table), tier)
+    facts, _health = await maintenance.service.look(
+        maintenance.service.name(catalog, db, table), tier
+    )
     return Data(data=Facts(facts=facts.to_json()))
 
 
@@ -202,8 +204,8 @@ async def health(
     catalog: Catalog = None,
     tier: Tier = Tier.MANIFESTS,
 ) -> Data[Health]:
-    _facts, assessment = await maintenance.desk.look(
-        maintenance.desk.name(catalog, db, table), tier
+    _facts, assessment = await maintenance.service.look(
+        maintenance.service.name(catalog, db, table), tier
     )
     return Data(data=Health.model_validate(assessment.to_json()))
 
@@ -212,9 +214,9 @@ async def recommendation(
     db: Db, table: Table, maintenance: HasMaintenance, _: Permit, catalog: Catalog = None
 ) -> Data[Recommendation]:
     """The recommended actions, their policy, and why the planner skips the table now."""
-    name = maintenance.desk.name(catalog, db, table)
-    _facts, assessment = await maintenance.desk.look(name, Tier.MANIFESTS)
-    seen = await maintenance.desk.store.seen(name)
+    name = maintenance.service.name(catalog, db, table)
+    _facts, assessment = await maintenance.service.look(name, Tier.MANIFESTS)
+    seen = await maintenance.service.store.seen(name)
     policy = await maintenance.policies.of(name)
     return Data(
         data=await _recommended(
@@ -254,8 +256,10 @@ async def history(
     maintenance: HasMaintenance,
     _: Permit,
 ) -> Listing[HistoryEntry]:
-    name = maintenance.desk.name(query.catalog, db, table)
-    rows, total = await maintenance.desk.store.history(name, limit=query.limit, offset=query.offset)
+    name = maintenance.service.name(query.catalog, db, table)
+    rows, total = await maintenance.service.store.history(
+        name, limit=query.limit, offset=query.offset
+    )
     return query.of([_entry(dict(row)) for row in rows], total, request)
 
 
@@ -265,7 +269,9 @@ async def plan(
     """A dry run: what each action would do to the table now, with files and bytes. Nothing is
     written."""
     actions = parse(body.actions)
-    outcomes = await maintenance.desk.plan(maintenance.desk.name(body.catalog, db, table), actions)
+    outcomes = await maintenance.service.plan(
+        maintenance.service.name(body.catalog, db, table), actions
+    )
     return Data(data=Outcomes(outcomes=[outcome.to_json() for outcome in outcomes]))
 
 
@@ -274,24 +280,24 @@ async def maintain(
     table: Table,
     body: MaintenanceBody,
     response: Response,
-    parts: ServicesDep,
+    services: ServicesDep,
     maintenance: HasMaintenance,
     grant: Permit,
 ) -> Data[JobDetail]:
     """Takes the table's lock and enqueues the job atomically; 409 with the holder if the lock is
     held."""
-    await maintenance.desk.check_open()
+    await maintenance.service.check_open()
     order = Order(
-        name=maintenance.desk.name(body.catalog, db, table),
+        name=maintenance.service.name(body.catalog, db, table),
         actions=parse(body.actions),
         engine=body.engine,
         dry_run=body.dry_run,
         reason=body.reason,
     )
-    job_id = await maintenance.desk.submit(order, actor=grant.username)
+    job_id = await maintenance.service.submit(order, actor=grant.username)
     response.headers["Location"] = f"/api/jobs/{job_id}"
     response.headers["Retry-After"] = RETRY_AFTER
-    return Data(data=detail(await parts.store.job(job_id)))
+    return Data(data=detail(await services.store.job(job_id)))
 
 
 def _entry(row: dict[str, Any]) -> HistoryEntry:
@@ -446,10 +452,10 @@ async def list_runs(
     "/jobs/{job_id}/actions", summary="List the outcomes of a job's actions", responses=LOOKING
 )
 async def actions_of(
-    job_id: JobId, parts: ServicesDep, maintenance: HasMaintenance, _: Permit
+    job_id: JobId, services: ServicesDep, maintenance: HasMaintenance, _: Permit
 ) -> Data[list[ActionView]]:
-    await parts.store.job(job_id)
-    rows = await maintenance.desk.store.actions(job_id)
+    await services.store.job(job_id)
+    rows = await maintenance.service.store.actions(job_id)
     return Data(
         data=[ActionView(**{key: row[key] for key in ActionView.model_fields}) for row in rows]
     )

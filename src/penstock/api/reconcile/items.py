@@ -82,10 +82,14 @@ class NoteQuery(Page):
     "/{recipe_id}/decisions", summary="Match or unmatch manually", status_code=201, responses=WRITES
 )
 async def decide(
-    recipe_id: RecipeId, body: NewDecision, it: HasReconciliation, parts: ServicesDep, grant: Permit
+    recipe_id: RecipeId,
+    body: NewDecision,
+    it: HasReconciliation,
+    services: ServicesDep,
+    grant: Permit,
 ) -> Data[Made]:
     """Overrides the rules from the next run on; audited."""
-    sources = await _mine(recipe_id, it, parts.people, grant)
+    sources = await _mine(recipe_id, it, services.people, grant)
     _check_key(sources, "left", body.left_key)
     _check_key(sources, "right", body.right_key)
     decision_id = await it.items.decide(
@@ -103,7 +107,7 @@ async def decide(
     "/{recipe_id}/decisions", summary="List decisions", responses=declare(*PUBLIC, NotFound)
 )
 async def decisions(recipe_id: RecipeId, it: HasReconciliation, _: Permit) -> Data[list[Decision]]:
-    await it.desk.recipes.get(recipe_id)
+    await it.service.recipes.get(recipe_id)
     return Data(
         data=[
             Decision.model_validate(asdict(decision))
@@ -119,20 +123,20 @@ async def take_back(
     recipe_id: RecipeId,
     decision_id: Annotated[int, Path(ge=1, le=2**53 - 1)],
     it: HasReconciliation,
-    parts: ServicesDep,
+    services: ServicesDep,
     grant: Permit,
 ) -> Data[Made]:
-    await _mine(recipe_id, it, parts.people, grant)
+    await _mine(recipe_id, it, services.people, grant)
     await it.items.take_back(recipe_id, decision_id, actor=grant.username)
     return Data(data=Made(decision_id=decision_id))
 
 
 @router.put("/{recipe_id}/items", summary="Label, comment or assign a record", responses=WRITES)
 async def note(
-    recipe_id: RecipeId, body: NoteBody, it: HasReconciliation, parts: ServicesDep, grant: Permit
+    recipe_id: RecipeId, body: NoteBody, it: HasReconciliation, services: ServicesDep, grant: Permit
 ) -> Data[Noted]:
     """Omitted fields keep their values."""
-    _check_key(await _mine(recipe_id, it, parts.people, grant), body.side, body.key)
+    _check_key(await _mine(recipe_id, it, services.people, grant), body.side, body.key)
     if body.label is None and body.comment is None and body.assignee is None:
         raise InvalidInput("Empty note: send a label, a comment or an assignee.")
     await it.items.note(
@@ -155,7 +159,7 @@ async def notes(
     it: HasReconciliation,
     _: Permit,
 ) -> Listing[Note]:
-    await it.desk.recipes.get(recipe_id)
+    await it.service.recipes.get(recipe_id)
     page, total = await it.items.notes(
         recipe_id, offset=query.offset, limit=query.limit, assignee=query.assignee
     )
@@ -163,7 +167,7 @@ async def notes(
 
 
 async def _mine(recipe_id: str, it: Reconciliation, people: People | None, grant: Grant) -> Sides:
-    saved = await it.desk.recipes.get(recipe_id)
+    saved = await it.service.recipes.get(recipe_id)
     await check_edit(recipe_resource(saved), people, grant)
     return validation.read(saved.document).sources
 

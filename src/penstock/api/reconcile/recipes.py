@@ -151,7 +151,7 @@ async def list_recipes(
     query: Annotated[RecipeQuery, Query()], request: Request, it: HasReconciliation, _: Permit
 ) -> Listing[Recipe]:
     """All users' recipes, last changed first."""
-    page, total = await it.desk.recipes.page(offset=query.offset, limit=query.limit)
+    page, total = await it.service.recipes.page(offset=query.offset, limit=query.limit)
     return query.of([_shown(saved) for saved in page], total, request)
 
 
@@ -165,7 +165,7 @@ async def add(
         raise InvalidInput(
             "A saved recipe needs a recipe_id.", hint="Add recipe_id to the document."
         )
-    saved = await it.desk.recipes.add(recipe.recipe_id, recipe, owner=grant.username)
+    saved = await it.service.recipes.add(recipe.recipe_id, recipe, owner=grant.username)
     response.headers["Location"] = f"/api/recipes/{recipe.recipe_id}"
     return Data(data=_shown(saved))
 
@@ -176,7 +176,7 @@ async def validate(
 ) -> Data[Validation]:
     """Checks columns, types, keys and SQL against the sources; each fault has a suggestion."""
     statements.note_document("recipe", grant.username, body.recipe)
-    faults = await it.desk.faults(body.recipe, asker(grant))
+    faults = await it.service.faults(body.recipe, asker(grant))
     valid = all(fault.severity != "error" for fault in faults)
     return Data(
         data=Validation(
@@ -203,7 +203,7 @@ async def suggest_rules(body: SuggestBody, it: HasReconciliation, grant: Permit)
     caller = asker(
         grant, body.recipe_id, changed=[name for name in SIDES if getattr(body, name) is not None]
     )
-    suggestion, pairs = await it.desk.suggest(sides, caller, rows=SAMPLE_ROWS, decided=decided)
+    suggestion, pairs = await it.service.suggest(sides, caller, rows=SAMPLE_ROWS, decided=decided)
     return Data(data=Suggested(rules=suggestion.rules, why=suggestion.why, pairs=pairs))
 
 
@@ -220,10 +220,10 @@ async def preview(
     document = (
         body.recipe
         if body.recipe is not None
-        else (await it.desk.recipes.get(body.recipe_id or "")).document
+        else (await it.service.recipes.get(body.recipe_id or "")).document
     )
     statements.note_document("recipe", grant.username, document, recipe_id=body.recipe_id)
-    result = await it.desk.preview(
+    result = await it.service.preview(
         validation.read(document),
         asker(grant, body.recipe_id),
         rows=body.rows,
@@ -244,11 +244,11 @@ async def schedule(
     recipe_id: RecipeId,
     body: ScheduleBody,
     it: HasReconciliation,
-    parts: ServicesDep,
+    services: ServicesDep,
     grant: Permit,
 ) -> Data[Scheduled]:
     """Runs its newest version, as its owner; `enabled: false` stops it."""
-    saved = await it.desk.recipes.get(recipe_id)
+    saved = await it.service.recipes.get(recipe_id)
     grant.over(saved.owner_username)
     recipe = validation.read(saved.document)
     for side in (recipe.sources.left, recipe.sources.right):
@@ -258,7 +258,7 @@ async def schedule(
     schedule_request = ClockSchedule(
         name=name, cron=body.cron, zone=body.zone, enabled=body.enabled, spec=spec
     )
-    schedule = await parts.schedules.put(schedule_request, actor=grant.username)
+    schedule = await services.schedules.put(schedule_request, actor=grant.username)
     return Data(data=Scheduled(name=name, next_at=schedule.next_at if body.enabled else None))
 
 
@@ -266,7 +266,7 @@ async def schedule(
 async def show(
     recipe_id: RecipeId, it: HasReconciliation, _: Permit, version: Version = None
 ) -> Data[Recipe]:
-    return Data(data=_shown(await it.desk.recipes.get(recipe_id, version)))
+    return Data(data=_shown(await it.service.recipes.get(recipe_id, version)))
 
 
 @router.put("/{recipe_id}", summary="Make a new version of a recipe", responses=WRITES)
@@ -274,34 +274,36 @@ async def change(
     recipe_id: RecipeId,
     body: RecipeBody,
     it: HasReconciliation,
-    parts: ServicesDep,
+    services: ServicesDep,
     grant: Permit,
     expected: Annotated[
         int | None, Query(ge=1, le=2**31 - 1, description="409 if another version is current.")
     ] = None,
 ) -> Data[Recipe]:
     """An identical document creates no new version."""
-    saved = await it.desk.recipes.get(recipe_id)
-    await check_edit(recipe_resource(saved), parts.people, grant)
+    saved = await it.service.recipes.get(recipe_id)
+    await check_edit(recipe_resource(saved), services.people, grant)
     recipe = validation.read({**body.recipe, "recipe_id": recipe_id})
     if not grant.may(saved.owner_username):
         await _check_changed_sides(recipe, validation.read(saved.document), it, asker(grant))
     return Data(
         data=_shown(
-            await it.desk.recipes.change(recipe_id, recipe, actor=grant.username, expected=expected)
+            await it.service.recipes.change(
+                recipe_id, recipe, actor=grant.username, expected=expected
+            )
         )
     )
 
 
 @router.delete("/{recipe_id}", summary="Drop a recipe", responses=declare(*PUBLIC, NotFound))
 async def drop(
-    recipe_id: RecipeId, it: HasReconciliation, parts: ServicesDep, grant: Permit
+    recipe_id: RecipeId, it: HasReconciliation, services: ServicesDep, grant: Permit
 ) -> Data[Dropped]:
     """Also deletes its schedule; its runs and their evidence stay."""
-    grant.over((await it.desk.recipes.get(recipe_id)).owner_username)
-    await it.desk.recipes.drop(recipe_id, actor=grant.username)
+    grant.over((await it.service.recipes.get(recipe_id)).owner_username)
+    await it.service.recipes.drop(recipe_id, actor=grant.username)
     with suppress(NotFound):
-        await parts.schedules.drop(_schedule_name(recipe_id), actor=grant.username)
+        await services.schedules.drop(_schedule_name(recipe_id), actor=grant.username)
     return Data(data=Dropped(recipe_id=recipe_id))
 
 
@@ -313,7 +315,7 @@ async def drop(
 async def versions(
     recipe_id: RecipeId, it: HasReconciliation, _: Permit
 ) -> Data[list[RecipeVersion]]:
-    rows = await it.desk.recipes.versions(recipe_id)
+    rows = await it.service.recipes.versions(recipe_id)
     return Data(data=[RecipeVersion.model_validate(asdict(line)) for line in rows])
 
 
@@ -321,7 +323,7 @@ async def versions(
 async def explain_saved(
     recipe_id: RecipeId, it: HasReconciliation, grant: Permit, version: Version = None
 ) -> Data[list[Step]]:
-    saved = await it.desk.recipes.get(recipe_id, version)
+    saved = await it.service.recipes.get(recipe_id, version)
     return Data(data=await _explained(validation.read(saved.document), it, asker(grant, recipe_id)))
 
 
@@ -333,7 +335,7 @@ async def _check_changed_sides(
     for name in SIDES:
         side = getattr(now.sources, name)
         if side != getattr(before.sources, name):
-            await it.desk.check_side(side, name, caller)
+            await it.service.check_side(side, name, caller)
 
 
 def _schedule_name(recipe_id: str) -> str:
@@ -354,7 +356,7 @@ async def _sides(body: SuggestBody, it: Reconciliation) -> tuple[Side, Side]:
     saved_sides = (
         {}
         if body.recipe_id is None
-        else (await it.desk.recipes.get(body.recipe_id)).document["sources"]
+        else (await it.service.recipes.get(body.recipe_id)).document["sources"]
     )
     if not saved_sides and (body.left is None or body.right is None):
         raise InvalidInput(
@@ -385,7 +387,7 @@ async def _decided(recipe_id: str | None, it: Reconciliation) -> Decided:
 
 async def _explained(recipe: RecipeModel, it: Reconciliation, caller: Asker) -> list[Step]:
     left, right = [
-        await it.desk.columns(getattr(recipe.sources, name), name, caller) for name in SIDES
+        await it.service.columns(getattr(recipe.sources, name), name, caller) for name in SIDES
     ]
     validation.check(recipe, left, right)
     words = await asyncio.to_thread(words_of, recipe.engine)

@@ -76,7 +76,7 @@ class Rows(BaseModel):
 async def list_sources(
     query: Annotated[SourceQuery, Query()], request: Request, it: HasReconciliation, _: Permit
 ) -> Listing[RecordSource]:
-    page, total = await it.desk.sources.page(
+    page, total = await it.service.sources.page(
         offset=query.offset, limit=query.limit, ascending=query.ascending
     )
     shown = [
@@ -102,16 +102,16 @@ async def connect(body: NewSource, it: HasReconciliation, grant: Permit) -> Data
     """Tests the connection first; an unreachable source is not saved."""
     if grant.role.name == "ANALYST" and leans_on_server(body.type, body.config, body.credentials):
         raise PermissionDenied("Only admins can create sources with the server's own access.")
-    source = await it.desk.sources.add(
+    source = await it.service.sources.add(
         name=body.alias,
         kind=body.type,
         owner=grant.username,
         config=body.config,
         secrets=revealed(body.credentials),
     )
-    tested, _ = await it.desk.sources.test(source.data_source_id, by=grant.username)
+    tested, _ = await it.service.sources.test(source.data_source_id, by=grant.username)
     if not tested.test_ok:
-        await it.desk.sources.drop(source.data_source_id, actor=grant.username)
+        await it.service.sources.drop(source.data_source_id, actor=grant.username)
         raise SourceUnavailable(f"{body.alias} is unreachable: {tested.test_says}")
     staged = tested.type not in NATIVE
     shown = RecordSource(
@@ -140,8 +140,8 @@ async def load_scoped(
 
 
 async def _rows(alias: str, body: ScopedBody, it: Reconciliation, grant: Grant) -> Rows:
-    source = await it.desk.sources.find(alias)
-    if not await it.desk.sources.may_use(
+    source = await it.service.sources.find(alias)
+    if not await it.service.sources.may_use(
         source.data_source_id, grant.username, is_admin=grant.is_admin
     ):
         raise PermissionDenied(
@@ -156,7 +156,7 @@ async def _rows(alias: str, body: ScopedBody, it: Reconciliation, grant: Grant) 
         where = "" if fault.path == "recipe" else f"{fault.path}: "
         raise InvalidInput(f"{where}{fault.message}", hint=fault.suggestion) from None
 
-    table = await it.desk.sources.ask(
+    table = await it.service.sources.ask(
         source.data_source_id,
         lambda opened: first_rows(opened, side, body.limit),
         by=grant.username,

@@ -170,7 +170,7 @@ async def add(
     if body.staging is not None:
         document["staging"] = body.staging
     recipe = validation.read(document)
-    run = await it.desk.start(
+    run = await it.service.start(
         recipe,
         asker(grant, body.recipe_id, changed=body.sources),
         recipe_id=body.recipe_id,
@@ -193,7 +193,7 @@ async def list_runs(
 ) -> Listing[Run]:
     """Newest first: the caller's own runs, or all runs for admins."""
     owner = None if grant.role.name in ("ADMIN", "OPS") else grant.username
-    page, total = await it.desk.runs.page(
+    page, total = await it.service.runs.page(
         offset=query.offset, limit=query.limit, recipe_id=query.recipe_id, owner=owner
     )
     return query.of([await _shown(run, it) for run in page], total, request)
@@ -213,7 +213,7 @@ async def cancel(
     """Cancels it at once, with all of its jobs."""
     await _mine(run_id, it, grant)
     reason = body.reason if body is not None else ""
-    run = await it.desk.runs.cancel(run_id, actor=grant.username, reason=reason)
+    run = await it.service.runs.cancel(run_id, actor=grant.username, reason=reason)
     return Data(data=await _shown(run, it))
 
 
@@ -228,8 +228,8 @@ async def retry(
 ) -> Data[Run]:
     """Starts a new run of a failed or cancelled one, with the sources' current data."""
     failed = await _mine(run_id, it, grant)
-    await it.desk.check_reads(failed, failed.owner_username)
-    run = await it.desk.runs.retry(run_id)
+    await it.service.check_reads(failed, failed.owner_username)
+    run = await it.service.runs.retry(run_id)
     response.headers["Location"] = f"/api/runs/{run.run_id}"
     return Data(data=await _shown(run, it))
 
@@ -307,15 +307,15 @@ async def report(run_id: RunId, it: HasReconciliation, grant: Permit) -> HTMLRes
 
 
 @internal.post("/start", summary="Start a scheduled recipe", responses=declare(NotFound, *INTERNAL))
-async def start(body: StartBody, it: HasReconciliation, parts: ServicesDep) -> Data[Started]:
+async def start(body: StartBody, it: HasReconciliation, services: ServicesDep) -> Data[Started]:
     """Idempotent per job: the same job gets the same run."""
-    async with parts.store.fenced_transaction(
+    async with services.store.fenced_transaction(
         Fence(job_id=body.job_id, attempt_id=body.attempt_id)
     ):
         pass
-    saved = await it.desk.recipes.get(body.recipe_id)
+    saved = await it.service.recipes.get(body.recipe_id)
     who = Asker(username=saved.owner_username)
-    run = await it.desk.start(
+    run = await it.service.start(
         validation.read(saved.document),
         who,
         recipe_id=saved.recipe_id,
@@ -332,7 +332,7 @@ async def start(body: StartBody, it: HasReconciliation, parts: ServicesDep) -> D
     responses=declare(NotFound, *INTERNAL),
 )
 async def callback(run_id: RunId, it: HasReconciliation) -> Data[Callback]:
-    run = await it.desk.runs.get(run_id)
+    run = await it.service.runs.get(run_id)
     if run.callback_url is None or not run.status.over:
         raise NotFound(f"Run {run_id} has no callback, or has not finished.")
     shown = await _shown(run, it)
@@ -350,7 +350,7 @@ async def _document(body: NewRun, it: Reconciliation) -> tuple[dict[str, Any], i
         if body.sources:
             validation.read(document)
         return document, None
-    saved = await it.desk.recipes.get(body.recipe_id or "", body.version)
+    saved = await it.service.recipes.get(body.recipe_id or "", body.version)
     return orjson.loads(orjson.dumps(dict(saved.document))), saved.version
 
 
@@ -362,7 +362,7 @@ def _replaced(side: dict[str, Any], override: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _mine(run_id: int, it: Reconciliation, grant: Grant) -> Record:
-    run = await it.desk.runs.get(run_id)
+    run = await it.service.runs.get(run_id)
     grant.over(run.owner_username)
     return run
 
@@ -370,7 +370,7 @@ async def _mine(run_id: int, it: Reconciliation, grant: Grant) -> Record:
 async def _readable(run_id: int, it: Reconciliation, grant: Grant) -> Record:
     """A run whose evidence the caller may read; requires current access to its sources."""
     run = await _mine(run_id, it, grant)
-    await it.desk.check_reads(run, grant.username, is_admin=grant.is_admin)
+    await it.service.check_reads(run, grant.username, is_admin=grant.is_admin)
     return run
 
 
@@ -386,8 +386,8 @@ async def _manifest(run: Record, it: Reconciliation) -> dict[str, Any]:
 async def _events(run_id: int, request: Request, it: Reconciliation) -> AsyncIterator[bytes]:
     last = b""
     while not await request.is_disconnected():
-        heard = it.desk.runs.heard()
-        shown = await _shown(await it.desk.runs.get(run_id), it)
+        heard = it.service.runs.heard()
+        shown = await _shown(await it.service.runs.get(run_id), it)
         data = orjson.dumps(shown.model_dump(mode="json", exclude={"callback_secret"}))
         if data != last:
             event = "end" if shown.status.over else "progress"
@@ -395,7 +395,7 @@ async def _events(run_id: int, request: Request, it: Reconciliation) -> AsyncIte
             last = data
         if shown.status.over:
             return
-        await it.desk.runs.changed(LOOK_SECONDS, heard=heard)
+        await it.service.runs.changed(LOOK_SECONDS, heard=heard)
 
 
 async def _shown(run: Record, it: Reconciliation) -> Run:
@@ -406,7 +406,7 @@ async def _shown(run: Record, it: Reconciliation) -> Run:
         recipe_version=run.recipe_version,
         name=run.recipe["name"],
         status=run.status,
-        progress=Progress.model_validate(asdict(await it.desk.runs.progress(run))),
+        progress=Progress.model_validate(asdict(await it.service.runs.progress(run))),
         owner=run.owner_username,
         parameters=dict(run.parameters),
         totals=result.get("totals"),

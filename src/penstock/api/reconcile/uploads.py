@@ -87,7 +87,7 @@ async def add(
     delimiter: Annotated[str | None, Query(min_length=1, max_length=1, examples=[";"])] = None,
 ) -> Data[Upload]:
     """The body is the file itself. A CSV's delimiter is detected; its columns are text."""
-    uploads = it.desk.uploads
+    uploads = it.service.uploads
     await uploads.check_quota(grant.username)
     async with uploads.turns.taken(grant.username):
         with scratch_folder("upload") as folder:
@@ -120,13 +120,13 @@ async def list_uploads(
 ) -> Listing[Upload]:
     """Newest first: the caller's own uploads, or all uploads for admins."""
     owner = None if grant.role in (Role.ADMIN, Role.OPS) else grant.username
-    rows, total = await it.desk.uploads.page(owner=owner, offset=query.offset, limit=query.limit)
+    rows, total = await it.service.uploads.page(owner=owner, offset=query.offset, limit=query.limit)
     return query.of([_shown(row) for row in rows], total, request)
 
 
 @router.get("/usage", summary="Show the storage that your uploads use", responses=declare(*PUBLIC))
 async def usage(it: HasReconciliation, grant: Permit) -> Data[UploadUsage]:
-    quota, used = it.desk.uploads.quota, await it.desk.uploads.usage(grant.username)
+    quota, used = it.service.uploads.quota, await it.service.uploads.usage(grant.username)
     shown = UploadUsage(
         files=used.files,
         max_files=quota.user_files,
@@ -144,7 +144,7 @@ async def show(
     it: HasReconciliation,
     grant: Permit,
 ) -> Data[Upload]:
-    upload = await it.desk.uploads.get(upload_id)
+    upload = await it.service.uploads.get(upload_id)
     grant.over(upload.owner_username)
     return Data(data=_shown(upload))
 
@@ -156,7 +156,7 @@ async def show(
 )
 async def delete(upload_id: UploadId, it: HasReconciliation, grant: Permit) -> Data[UploadDropped]:
     """Deletes it at once, with its file; refused while an unfinished run reads it."""
-    uploads = it.desk.uploads
+    uploads = it.service.uploads
     grant.over((await uploads.get(upload_id)).owner_username)
     await uploads.delete(upload_id)
     return Data(data=UploadDropped(upload_id=upload_id, deleted=True))

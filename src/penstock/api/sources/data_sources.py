@@ -96,13 +96,13 @@ async def show(data_source_id: SourceId, sources: HasSources, grant: Permit) -> 
 async def change(
     data_source_id: SourceId,
     body: ChangedDataSource,
-    parts: ServicesDep,
+    services: ServicesDep,
     sources: HasSources,
     grant: Permit,
 ) -> Data[DataSource]:
     """Stored credentials are never sent to another host: changing the host requires them again."""
     source = await sources.records.get(data_source_id)
-    await check_edit(source_resource(source), parts.people, grant)
+    await check_edit(source_resource(source), services.people, grant)
     if grant.role < Role.ADMIN:
         config = source.config if body.config is None else body.config
         keeps_secrets = body.credentials is None and source.has_credentials
@@ -128,11 +128,11 @@ async def change(
     responses=declare(*PUBLIC, NotFound, DependencyExists),
 )
 async def drop(
-    data_source_id: SourceId, parts: ServicesDep, sources: HasSources, grant: Permit
+    data_source_id: SourceId, services: ServicesDep, sources: HasSources, grant: Permit
 ) -> Data[Dropped]:
     """Refused while mappings use it, or unfinished jobs read from it."""
     await _to_change(data_source_id, sources, grant)
-    jobs, total = await parts.browser.live_with({"data_source_id": data_source_id})
+    jobs, total = await services.browser.live_with({"data_source_id": data_source_id})
     if jobs:
         raise DependencyExists(
             f"{total} jobs that are not over read from data source {data_source_id}.",
@@ -140,19 +140,19 @@ async def drop(
             jobs=jobs,
             count=total,
         )
-    if parts.graphs is not None:
-        await parts.graphs.mappings.refuse_on_source(data_source_id)
+    if services.graphs is not None:
+        await services.graphs.mappings.refuse_on_source(data_source_id)
     await sources.records.drop(data_source_id, actor=grant.username)
     return Data(data=Dropped(id=data_source_id))
 
 
 @router.post("/{data_source_id}/test", summary="Test a data source", responses=declare(*ASKS))
 async def test(
-    data_source_id: SourceId, parts: ServicesDep, sources: HasSources, grant: Permit
+    data_source_id: SourceId, services: ServicesDep, sources: HasSources, grant: Permit
 ) -> Data[TestResult]:
     """Connects to the source. A failure is a result with status 200, and is stored."""
     source = await sources.records.get(data_source_id)
-    await check_edit(source_resource(source), parts.people, grant)
+    await check_edit(source_resource(source), services.people, grant)
     tested, seconds = await sources.records.test(data_source_id, by=grant.username)
     return Data(
         data=TestResult(

@@ -173,9 +173,9 @@ async def search_columns(
 @router.post(
     "/admin/refresh", summary="Refresh the cache from all sources", responses=declare(*PUBLIC)
 )
-async def refresh(parts: ServicesDep, _: Permit) -> Data[Triggered]:
+async def refresh(services: ServicesDep, _: Permit) -> Data[Triggered]:
     """Starts a refresh in the background; a source's old entries stay until it has answered."""
-    for loop in parts.loops:
+    for loop in services.loops:
         if isinstance(loop, SchemaRefresh):
             loop.trigger()
     return Data(data=Triggered())

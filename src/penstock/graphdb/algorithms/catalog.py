@@ -24,19 +24,19 @@ _MODULES = (centrality, community, embedding, paths, ranking, similarity, struct
 _ALL: list[Algorithm] = sorted(
     (a for module in _MODULES for a in module.ALGORITHMS), key=lambda a: a.name
 )
-CATALOGUE = {a.name: a for a in _ALL}
+CATALOG = {a.name: a for a in _ALL}
 CATEGORIES = ("centrality", "community", "pathfinding", "similarity", "embedding", "structure")
 _LARGEST_WEIGHT = 1e100
 
 
 def algorithm(name: str) -> Algorithm:
-    if name not in CATALOGUE:
+    if name not in CATALOG:
         raise AlgorithmNotFound(
             f"There is no algorithm {name[:80]!r}.",
             hint="GET /algo/algorithms lists them.",
             algorithm=name[:80],
         )
-    return CATALOGUE[name]
+    return CATALOG[name]
 
 
 def direction(chosen: Algorithm, requested: bool | None) -> bool:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     import asyncpg
 
-    from penstock.kit.concurrency_limit import Turns
+    from penstock.kit.concurrency_limit import ConcurrencyLimit
     from penstock.kit.config import Settings
     from penstock.kit.db import Db, Tx
     from penstock.kit.loop import LoopMetrics
@@ -104,7 +104,12 @@ class Uploads:
     stored."""
 
     def __init__(
-        self, db: Db, store: Callable[[], Store], parser: Parser, quota: UploadQuota, turns: Turns
+        self,
+        db: Db,
+        store: Callable[[], Store],
+        parser: Parser,
+        quota: UploadQuota,
+        turns: ConcurrencyLimit,
     ) -> None:
         self._db = db
         self.turns = turns

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from penstock.kit import limited_process, logging
-from penstock.kit.concurrency_limit import Turns
+from penstock.kit.concurrency_limit import ConcurrencyLimit
 from penstock.kit.errors import InvalidInput, PayloadTooLarge, PenstockError, rebuild
 from penstock.kit.limited_process import ProcessLimits, ProcessStopped
 from penstock.reconcile.uploads.parsing.limits import MB, TableLimits
@@ -45,7 +45,7 @@ class Parser:
     def __init__(self, limits: ProcessLimits, table: TableLimits, *, parallel: int) -> None:
         self._limits = limits
         self._table = table
-        self._turns = Turns(
+        self._turns = ConcurrencyLimit(
             total=parallel, per_user=max(1, parallel - 1), patience=None, subject="files"
         )
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from penstock.api import server
 from penstock.jobs.kinds import Kinds
 from penstock.wiring import control_plane
-from penstock.wiring.migrations import ROOMS_WITH_TABLES
+from penstock.wiring.migrations import MIGRATION_PACKAGES
 from tests.chaos.kinds import KINDS
 
 if TYPE_CHECKING:
@@ -17,4 +17,4 @@ if TYPE_CHECKING:
 
 def run(settings: Settings) -> int:
     plane = partial(control_plane.build_control_plane, kinds=Kinds(KINDS))
-    return server.serve(settings, plane, ROOMS_WITH_TABLES)
+    return server.serve(settings, plane, MIGRATION_PACKAGES)

@@ -129,7 +129,7 @@ async def plane(
             registry=registry,
             loops=(SchemaRefresh(engine, records, sources.cache, every=3600, metrics=metrics),),
             sources=sources,
-            services=()
+            service_tokens=()
             if service_token is None
             else (StaticToken(SecretStr(service_token)), INSTANCE_TOKENS),
             instance_tokens=INSTANCE_TOKENS,
@@ -164,27 +164,27 @@ class Edge:
             await task
 
     @contextmanager
-    def showing(self, parts: Services) -> Iterator[str]:
-        self.app = self._app(parts)
+    def showing(self, services: Services) -> Iterator[str]:
+        self.app = self._app(services)
         try:
             yield self.url
         finally:
-            parts.polls.close()
+            services.polls.close()
             self.app = None
 
-    def _app(self, parts: Services) -> FastAPI:
+    def _app(self, services: Services) -> FastAPI:
         """Cached by shape: a new app rebuilds all models at its first request."""
-        reconciled = parts.reconciliation
-        file_bytes = reconciled and reconciled.desk.uploads.quota.max_bytes
+        reconciled = services.reconciliation
+        file_bytes = reconciled and reconciled.service.uploads.quota.max_bytes
         shape = (
-            parts.max_body_bytes,
+            services.max_body_bytes,
             file_bytes,
-            *(getattr(parts, name) is None for name in OPTIONAL),
+            *(getattr(services, name) is None for name in OPTIONAL),
         )
         if shape in self._apps:
-            attach(self._apps[shape], parts)
+            attach(self._apps[shape], services)
         else:
-            self._apps[shape] = create_app(parts)
+            self._apps[shape] = create_app(services)
         return self._apps[shape]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -1,6 +1,6 @@
 """A control plane with a stand-in for graph servers, as a process that can be killed.
 
-python -m tests.graphs.plane_child DSN HOME PORT
+python -m tests.graphs.control_plane_child DSN HOME PORT
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from penstock.api.server import bind, listening
 from penstock.kit import logging
 from penstock.launchers.subprocess import SubprocessLauncher
 from penstock.wiring.control_plane import build_control_plane
+from tests.graphs.deployment import settings
 from tests.graphs.fleet import Names, stand_in
-from tests.graphs.stand import settings
 
 
 async def main(dsn: str, home: Path, port: int) -> None:
@@ -24,8 +24,8 @@ async def main(dsn: str, home: Path, port: int) -> None:
     config = settings(home, port=port)
     with bind("127.0.0.1", port) as listener:
         async with build_control_plane(config, dsn, launcher=launcher) as built:
-            parts = replace(built, authenticators=(*built.authenticators, Names()))
-            async with listening(parts, listener):
+            services = replace(built, authenticators=(*built.authenticators, Names()))
+            async with listening(services, listener):
                 await asyncio.Event().wait()
 
 

@@ -1,9 +1,9 @@
 """A process that exports and commits, and dies by SIGKILL at the step it is told.
 
-`python -m tests.storage.victim` imports all it needs once, then forks a victim for every JSON line
-on its input and answers with how that one ended. A step is the moment after a call to obstore, or
-before one that publishes: between two steps nothing changes in the store, so there is no state of
-the protocol in which nobody was killed.
+`python -m tests.storage.killed_process` imports all it needs once, then forks a process for every
+JSON line on its input and answers with how that one ended. A step is the moment after a call to
+obstore, or before one that publishes: between two steps nothing changes in the store, so there is
+no state of the protocol in which nobody was killed.
 """
 
 from __future__ import annotations

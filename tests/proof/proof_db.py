@@ -82,7 +82,7 @@ _DUMP = " UNION ALL ".join(
 )
 
 
-class Stand:
+class ProofDatabase:
     """One database under proof; `eye` is a connection that looks at it and takes part in
     nothing.
     """
@@ -165,13 +165,13 @@ class Stand:
 
 
 @asynccontextmanager
-async def stand_on(dsn: str, *, size: int = 8) -> AsyncIterator[Stand]:
+async def proof_db_on(dsn: str, *, size: int = 8) -> AsyncIterator[ProofDatabase]:
     """A stand whose clock stands still until a proof moves it."""
     eye = await asyncpg.connect(dsn)
     try:
         await eye.execute(_HOLD_THE_CLOCK.format(at=EPOCH.isoformat()))
         async with Db(dsn, size=size, settings=ENGINE_SETTINGS) as db:
-            yield Stand(dsn, db, eye)
+            yield ProofDatabase(dsn, db, eye)
     finally:
         await eye.close()
 

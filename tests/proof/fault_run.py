@@ -26,7 +26,7 @@ from penstock.jobs.model import (
 )
 from penstock.kit.errors import DatabaseUnavailable, InvalidState, ResourceLocked, StaleAttempt
 from penstock.kit.sqlfile import parse
-from tests.proof.stand import LEASE, beat
+from tests.proof.proof_db import LEASE, beat
 
 if TYPE_CHECKING:
     import random
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from penstock.jobs.store import PgJobStore
     from tests.proof.faults import Saboteur
-    from tests.proof.stand import Stand
+    from tests.proof.proof_db import ProofDatabase
 
 T = TypeVar("T")
 NOTE = parse(
@@ -56,14 +56,14 @@ class Story:
     repeats: int = 0
 
 
-class Storm:
+class FaultRun:
     """Three workers, a person and a reaper, one operation at a time, in an order that the seed
     decides."""
 
     def __init__(
-        self, stand: Stand, store: PgJobStore, saboteur: Saboteur, rng: random.Random
+        self, proof_db: ProofDatabase, store: PgJobStore, saboteur: Saboteur, rng: random.Random
     ) -> None:
-        self.stand = stand
+        self.proof_db = proof_db
         self.store = store
         self.saboteur = saboteur
         self.rng = rng
@@ -204,7 +204,7 @@ class Storm:
         await self.insist(self.store.reap)
 
     async def wait(self) -> None:
-        await self.stand.advance(self.rng.choice([1, 10, LEASE + 1]))
+        await self.proof_db.advance(self.rng.choice([1, 10, LEASE + 1]))
 
     async def rage(self, operations: int) -> None:
         busy = [
@@ -228,25 +228,25 @@ class Storm:
     async def calm(self) -> None:
         """The storm is over: what is left is worked off by a worker that nothing happens to."""
         for _ in range(40):
-            await self.stand.advance(LEASE + 1)
-            await self.stand.store.reap()
-            claimed = await self.stand.another_store().claim("last", ["default"], 1000)
-            await self.stand.store.finish(
+            await self.proof_db.advance(LEASE + 1)
+            await self.proof_db.store.reap()
+            claimed = await self.proof_db.another_store().claim("last", ["default"], 1000)
+            await self.proof_db.store.finish(
                 [Ending(fence=c.fence, outcome=Succeeded()) for c in claimed]
             )
-            if not claimed and not await self.stand.eye.fetchval(
+            if not claimed and not await self.proof_db.eye.fetchval(
                 "SELECT count(*) FROM penstock.live"
             ):
                 return
 
 
-async def contradictions(stand: Stand, story: Story) -> list[str]:
+async def contradictions(proof_db: ProofDatabase, story: Story) -> list[str]:
     """Everything that the tables say and that somebody was told otherwise."""
-    ends = {r["job_id"]: r for r in await stand.eye.fetch("SELECT * FROM penstock.outcome")}
-    jobs = {r["job_id"]: r for r in await stand.eye.fetch("SELECT * FROM penstock.job")}
+    ends = {r["job_id"]: r for r in await proof_db.eye.fetch("SELECT * FROM penstock.outcome")}
+    jobs = {r["job_id"]: r for r in await proof_db.eye.fetch("SELECT * FROM penstock.job")}
     by_key = {r["unique_key"]: r["job_id"] for r in jobs.values()}
     spawned = [r["payload"] for r in jobs.values() if "spawned" in r["payload"]]
-    notes = {r["note"] for r in await stand.eye.fetch("SELECT note FROM penstock.proof_note")}
+    notes = {r["note"] for r in await proof_db.eye.fetch("SELECT note FROM penstock.proof_note")}
     contradicting = [f"job {job_id} was lost" for job_id in jobs if job_id not in ends]
     contradicting += [
         f"{tag} was accepted as {j}" for tag, j in story.accepted.items() if by_key.get(tag) != j
@@ -270,7 +270,7 @@ async def contradictions(stand: Stand, story: Story) -> list[str]:
         for n, stood in story.notes.items()
         if stood != (n in notes)
     ]
-    groups = await stand.eye.fetch("SELECT name, status FROM penstock.job_group")
+    groups = await proof_db.eye.fetch("SELECT name, status FROM penstock.job_group")
     contradicting += [
         f"group {g['name']} has status {g['status']}" for g in groups if g["status"] < 10
     ]

@@ -10,13 +10,13 @@ from penstock.graphs.snapshots.export_jobs import Submission
 from penstock.graphs.snapshots.payloads import Entity, EntityExport
 from penstock.reconcile.recipes import validation
 from tests.api.test_mappings import body as mapping_body
-from tests.reconcile.stand import recipe
+from tests.reconcile.match_run import recipe
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from penstock.reconcile.runs.service import RunService
-    from tests.api.desk import Desk
+    from tests.api.running_api import Api
 
 FIXED = {
     "alias": "nothing",
@@ -44,8 +44,8 @@ RECIPE = recipe(rules=[{"name": "r", "conditions": [{"left": "a", "op": "eq", "r
 class Things:
     """`await things.path("/api/mappings/{mapping_id}", "ann")`: the path of a mapping of ann's."""
 
-    def __init__(self, desk: Desk, default_source: int) -> None:
-        self._desk = desk
+    def __init__(self, api: Api, default_source: int) -> None:
+        self._desk = api
         self._source = default_source
         self._numbers = count(1)
         self._owned: dict[str, Callable[[str], Awaitable[str]]] = {
@@ -130,7 +130,7 @@ class Things:
     @property
     def _reconciled(self) -> RunService:
         assert self._desk.parts.reconciliation is not None
-        return self._desk.parts.reconciliation.desk
+        return self._desk.parts.reconciliation.service
 
     async def _user(self, owner: str) -> str:
         return owner

@@ -43,7 +43,7 @@ class Report:
     exits: Counter[int] = field(default_factory=Counter)
 
 
-async def storm(
+async def run_faults(
     folder: Path, *, seed: int, schedules: int, say: Callable[[str], None] = lambda _: None
 ) -> Report:
     """Schedules `seed`, `seed + 1`, …; each can be replayed alone by its number."""

@@ -73,15 +73,15 @@ def settings(home: Path, **changes: Any) -> Settings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stand:
-    parts: Services
+class Deployment:
+    services: Services
     settings: Settings
     http: httpx2.AsyncClient
 
     @property
     def graphs(self) -> Graphs:
-        assert self.parts.graphs is not None
-        return self.parts.graphs
+        assert self.services.graphs is not None
+        return self.services.graphs
 
     @property
     def store(self) -> Store:
@@ -101,9 +101,9 @@ class Stand:
         added = await self.graphs.sources.add(
             name=name, kind=kind, owner="me", config=config, secrets=secrets or {}
         )
-        assert self.parts.people is not None
+        assert self.services.people is not None
         shared = Resource(type="data_source", id=str(added.data_source_id), owner="me")
-        await self.parts.people.shares.put(shared, EVERYBODY, "use", actor="me")
+        await self.services.people.shares.put(shared, EVERYBODY, "use", actor="me")
         return added.data_source_id
 
     async def snapshot(self, *jobs: dict[str, Any], name: str = "test") -> int:
@@ -140,9 +140,9 @@ class Stand:
         """What a reader finds by way of the manifest, and nothing else."""
         assert snapshot.prefix is not None
         manifest = await read_manifest(self.store, snapshot.prefix)
-        parts = manifest.entities[entity].parts
+        services = manifest.entities[entity].services
         return pa.concat_tables(
-            [pq.read_table(pa.BufferReader(await self.store.get(p.path))) for p in parts]
+            [pq.read_table(pa.BufferReader(await self.store.get(p.path))) for p in services]
         )
 
     async def files(self) -> list[str]:
@@ -170,14 +170,16 @@ class Stand:
 
 
 @asynccontextmanager
-async def standing(dsn: str, config: Settings) -> AsyncIterator[Stand]:
-    async with build_control_plane(config, dsn) as parts:
+async def running_deployment(dsn: str, config: Settings) -> AsyncIterator[Deployment]:
+    async with build_control_plane(config, dsn) as services:
         with bind("127.0.0.1", 0) as listener:
-            async with listening(parts, listener) as url:
+            async with listening(services, listener) as url:
                 headers = {"Authorization": f"Bearer {TOKEN}", "X-Component": "worker"}
                 async with httpx2.AsyncClient(base_url=url, headers=headers, timeout=60) as http:
-                    yield Stand(
-                        parts=parts, settings=config.model_copy(update={"url": url}), http=http
+                    yield Deployment(
+                        services=services,
+                        settings=config.model_copy(update={"url": url}),
+                        http=http,
                     )
 
 
@@ -192,10 +194,10 @@ async def connected(dsn: str) -> AsyncIterator[asyncpg.Connection[asyncpg.Record
 
 def postgres(dsn: str) -> dict[str, Any]:
     """A database of a test as a source; the control plane's own is none."""
-    parts = urlsplit(dsn)
-    where = parse_qs(parts.query)
+    services = urlsplit(dsn)
+    where = parse_qs(services.query)
     place = {"host": where["host"][0], "port": int(where["port"][0])}
-    return {"database": parts.path.strip("/"), "user": where["user"][0], **place}
+    return {"database": services.path.strip("/"), "user": where["user"][0], **place}
 
 
 def postgres_secrets(dsn: str) -> dict[str, str]:

@@ -1,8 +1,8 @@
 """A worker process that stops at the step it is told: dies there by SIGKILL, or hangs there as in a
 driver.
 
-`python -m tests.maintenance.victim` imports all it needs once, then forks a worker for every JSON
-line on its input and answers with its pid and, when it is over, how it ended.
+`python -m tests.maintenance.killed_process` imports all it needs once, then forks a worker for
+every JSON line on its input and answers with its pid and, when it is over, how it ended.
 """
 
 from __future__ import annotations

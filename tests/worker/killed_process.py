@@ -1,7 +1,7 @@
 """A worker process that dies by SIGKILL at the step it is told.
 
-`python -m tests.worker.victim` imports all it needs once, then forks a victim for every JSON line
-on its input and answers with how that one ended.
+`python -m tests.worker.killed_process` imports all it needs once, then forks a process for every
+JSON line on its input and answers with how that one ended.
 """
 
 from __future__ import annotations

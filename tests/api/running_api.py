@@ -11,14 +11,14 @@ import httpx2
 
 from penstock.api.identity import Identity, Role
 from penstock.wiring.control_plane import build_control_plane
-from tests.graphs.stand import settings
+from tests.graphs.deployment import settings
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
     from penstock.api.services import Graphs, Services
-    from tests.api.plane import Edge
+    from tests.api.control_plane import Edge
 
 PEOPLE = {
     "ann": Role.ANALYST,
@@ -38,10 +38,10 @@ class Names:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Desk:
+class Api:
     """`ann`, `ben` and `cleo` are analysts, `ada` is an admin, `oz` operates."""
 
-    parts: Services
+    services: Services
     dsn: str
     ann: httpx2.AsyncClient
     ben: httpx2.AsyncClient
@@ -51,8 +51,8 @@ class Desk:
 
     @property
     def graphs(self) -> Graphs:
-        assert self.parts.graphs is not None
-        return self.parts.graphs
+        assert self.services.graphs is not None
+        return self.services.graphs
 
     async def sql(self, statement: str, *values: Any) -> list[asyncpg.Record]:
         connection = await asyncpg.connect(self.dsn)
@@ -97,13 +97,13 @@ class Desk:
 
 
 @asynccontextmanager
-async def sitting(dsn: str, edge: Edge, home: Path, **changes: Any) -> AsyncIterator[Desk]:
+async def running_api(dsn: str, edge: Edge, home: Path, **changes: Any) -> AsyncIterator[Api]:
     async with (
         build_control_plane(settings(home, **changes), dsn) as built,
         AsyncExitStack() as stack,
     ):
-        parts = replace(built, authenticators=(Names(),))
-        url = stack.enter_context(edge.showing(parts))
+        services = replace(built, authenticators=(Names(),))
+        url = stack.enter_context(edge.showing(services))
         people = {
             name: await stack.enter_async_context(
                 httpx2.AsyncClient(
@@ -115,7 +115,7 @@ async def sitting(dsn: str, edge: Edge, home: Path, **changes: Any) -> AsyncIter
             )
             for name in PEOPLE
         }
-        yield Desk(parts=parts, dsn=dsn, **people)
+        yield Api(services=services, dsn=dsn, **people)
 
 
 def data_of(answer: httpx2.Response, status: int = 200) -> Any:
