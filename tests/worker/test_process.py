@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 TOKEN = "a-service-token"
 PROGRAM = (
-    "import sys; from tests.worker.worker_process import deployed; sys.exit(deployed({options}))"
+    "import sys; from tests.worker.worker_process import deployed as run; sys.exit(run({options}))"
 )
 
 
