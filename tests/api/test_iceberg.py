@@ -16,8 +16,8 @@ from penstock.maintenance.actions.model import Ended
 from penstock.maintenance.tables.catalogs import CatalogConfig, open_catalog
 from penstock.maintenance.tables.rest_catalog import ProtocolError, RestCatalogAdapter
 from tests.api.control_plane import OPERATOR
-from tests.api.test_tables import deployment, http, maintenance, tables  # noqa: F401 - fixtures
-from tests.maintenance.tables import LATER, SCHEMA, Deployment, once, rows
+from tests.api.test_tables import http, maintenance, sample, tables  # noqa: F401 - fixtures
+from tests.maintenance.tables import LATER, SCHEMA, SampleTable, once, rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -274,9 +274,9 @@ async def test_a_commit_that_cannot_be_is_refused_and_changes_nothing(
 
 async def test_a_table_that_cannot_be_read_is_not_said_to_be_missing(
     http: httpx2.AsyncClient,  # noqa: F811
-    deployment: Deployment,  # noqa: F811
+    sample: SampleTable,  # noqa: F811
 ) -> None:
-    location = await asyncio.to_thread(lambda: deployment.table.metadata_location)
+    location = await asyncio.to_thread(lambda: sample.table.metadata_location)
     Path(location.removeprefix("file://")).write_text("nonsense")
     answer = await http.get(f"{TABLES}/orders")
     assert (answer.status_code, answer.json()["error"]["type"]) == (
@@ -293,12 +293,12 @@ async def test_a_table_that_cannot_be_read_is_not_said_to_be_missing(
 
 async def test_a_table_of_version_3_is_shown_as_it_is_and_not_written(
     http: httpx2.AsyncClient,  # noqa: F811
-    deployment: Deployment,  # noqa: F811
+    sample: SampleTable,  # noqa: F811
 ) -> None:
     """Another engine made it, in the same catalog."""
 
     def upgrade() -> dict[str, Any]:
-        path = Path(deployment.table.metadata_location.removeprefix("file://"))
+        path = Path(sample.table.metadata_location.removeprefix("file://"))
         metadata: dict[str, Any] = json.loads(path.read_text())
         metadata |= {"format-version": 3, "next-row-id": 60, "some-later-field": 1}
         path.write_text(json.dumps(metadata))
@@ -410,7 +410,7 @@ def test_nothing_that_is_sent_is_an_error_of_the_server(
 
 async def test_through_rest_a_table_inside_is_found_and_one_that_cannot_be_read_is_near_or_far(
     http: httpx2.AsyncClient,  # noqa: F811
-    deployment: Deployment,  # noqa: F811
+    sample: SampleTable,  # noqa: F811
 ) -> None:
     """The client of a REST catalog cannot see where a table is that the server cannot load."""
     config = CatalogConfig(
@@ -420,22 +420,22 @@ async def test_through_rest_a_table_inside_is_found_and_one_that_cannot_be_read_
         properties={"token": OPERATOR},
     )
 
-    def add(*name: str, location: str | None = None) -> Deployment:
-        deployment.catalog.create_namespace_if_not_exists(name[:-1])
-        deployment.catalog.create_table(name, SCHEMA, location=location)
-        return Deployment(deployment.catalog, name)
+    def add(*name: str, location: str | None = None) -> SampleTable:
+        sample.catalog.create_namespace_if_not_exists(name[:-1])
+        sample.catalog.create_table(name, SCHEMA, location=location)
+        return SampleTable(sample.catalog, name)
 
-    def spoil(table: Deployment) -> None:
+    def spoil(table: SampleTable) -> None:
         Path(table.table.metadata_location.removeprefix("file://")).write_text("nonsense")
 
     def elsewhere() -> list[tuple[Ended, bool]]:
-        far = Deployment(open_catalog(config))
+        far = SampleTable(open_catalog(config))
         outcomes = [far.run("remove_orphan_files")]
         spoil(add("deep", "er", "broken"))
         outcomes.append(far.run("remove_orphan_files"))
-        add("deep", "er", "inner", location=f"{deployment.table.location()}/inner")
+        add("deep", "er", "inner", location=f"{sample.table.location()}/inner")
         outcomes.append(far.run("remove_orphan_files"))
-        deployment.catalog.drop_table(("deep", "er", "inner"))
+        sample.catalog.drop_table(("deep", "er", "inner"))
         outcomes.append(far.run("remove_orphan_files"))
         far.catalog.close()
         return [(outcome.status, "inner" in outcome.message) for outcome in outcomes]
@@ -450,7 +450,7 @@ async def test_through_rest_a_table_inside_is_found_and_one_that_cannot_be_read_
 
 async def test_through_rest_a_table_that_shares_the_folder_and_cannot_be_read_is_not_touched(
     http: httpx2.AsyncClient,  # noqa: F811
-    deployment: Deployment,  # noqa: F811
+    sample: SampleTable,  # noqa: F811
 ) -> None:
     config = CatalogConfig(
         name="lake",
@@ -460,12 +460,12 @@ async def test_through_rest_a_table_that_shares_the_folder_and_cannot_be_read_is
     )
 
     def elsewhere() -> Outcome:
-        deployment.catalog.rename_table(deployment.name, ("shop", "renamed"))
-        renamed = Deployment(deployment.catalog, ("shop", "renamed"))
-        deployment.create()
+        sample.catalog.rename_table(sample.name, ("shop", "renamed"))
+        renamed = SampleTable(sample.catalog, ("shop", "renamed"))
+        sample.create()
         file = Path(renamed.table.metadata_location.removeprefix("file://"))
         file.write_text("nonsense")
-        far = Deployment(open_catalog(config))
+        far = SampleTable(open_catalog(config))
         done = far.run("remove_orphan_files")
         far.catalog.close()
         return done
@@ -476,7 +476,7 @@ async def test_through_rest_a_table_that_shares_the_folder_and_cannot_be_read_is
 
 async def test_through_rest_it_is_honoured_that_files_may_not_be_deleted_any_more(
     http: httpx2.AsyncClient,  # noqa: F811
-    deployment: Deployment,  # noqa: F811
+    sample: SampleTable,  # noqa: F811
 ) -> None:
     config = CatalogConfig(
         name="lake",
@@ -486,23 +486,23 @@ async def test_through_rest_it_is_honoured_that_files_may_not_be_deleted_any_mor
     )
 
     def forbid() -> None:
-        with deployment.table.transaction() as transaction:
+        with sample.table.transaction() as transaction:
             transaction.set_properties({"gc.enabled": "false"})
 
     def elsewhere() -> Outcome:
-        far = Deployment(open_catalog(config))
+        far = SampleTable(open_catalog(config))
         expiry = {"name": "expire_snapshots", "older_than_seconds": 0, "retain_last": 1}
         done = far.run(expiry, now=lambda: LATER, step=once("deletion_recorded", forbid))
         far.catalog.close()
         return done
 
     assert (await asyncio.to_thread(elsewhere)).status is Ended.REFUSED
-    assert len(await asyncio.to_thread(lambda: deployment.table.metadata.snapshots)) == 6
+    assert len(await asyncio.to_thread(lambda: sample.table.metadata.snapshots)) == 6
 
 
 async def test_a_commit_that_another_branch_came_before_is_tried_again_by_clients(
     http: httpx2.AsyncClient,  # noqa: F811
-    deployment: Deployment,  # noqa: F811
+    sample: SampleTable,  # noqa: F811
 ) -> None:
     """Its sequence number is taken, and that is all that is wrong with it."""
     config = CatalogConfig(
@@ -513,15 +513,15 @@ async def test_a_commit_that_another_branch_came_before_is_tried_again_by_client
     )
 
     def elsewhere() -> None:
-        head = deployment.table.metadata.current_snapshot_id
-        deployment.table.manage_snapshots().create_branch(head, "dev").commit()
+        head = sample.table.metadata.current_snapshot_id
+        sample.table.manage_snapshots().create_branch(head, "dev").commit()
         far = open_catalog(config)
-        late = far.load_table(deployment.name)
+        late = far.load_table(sample.name)
         with late.transaction() as transaction:
             transaction.append(rows(5000, 1))
-            deployment.table.append(rows(6000, 1), branch="dev")
+            sample.table.append(rows(6000, 1), branch="dev")
         far.close()
 
-    before = deployment.ids()
+    before = sample.ids()
     await asyncio.to_thread(elsewhere)
-    assert deployment.ids() == [*before, 5000]
+    assert sample.ids() == [*before, 5000]

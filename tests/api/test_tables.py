@@ -19,7 +19,7 @@ from penstock.maintenance.tables.catalogs import CatalogConfig, open_catalog
 from penstock.wiring.job_kinds import default_kinds
 from penstock.wiring.maintenance import keeping
 from tests.api.control_plane import ANALYST, OPERATOR, Edge, plane
-from tests.maintenance.tables import LATER, Deployment
+from tests.maintenance.tables import LATER, SampleTable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -59,13 +59,15 @@ def maintenance(tables: Services) -> Maintenance:
 
 
 @pytest.fixture
-async def deployment(maintenance: Maintenance) -> Deployment:
-    return await asyncio.to_thread(lambda: Deployment(maintenance.api.pool.get("lake")).create())
+async def sample(maintenance: Maintenance) -> SampleTable:
+    return await asyncio.to_thread(
+        lambda: SampleTable(maintenance.service.pool.get("lake")).create()
+    )
 
 
 @pytest.fixture
 async def http(
-    edge: Edge, tables: Services, deployment: Deployment
+    edge: Edge, tables: Services, sample: SampleTable
 ) -> AsyncIterator[httpx2.AsyncClient]:
     with edge.showing(tables) as url:
         headers = {"Authorization": f"Bearer {OPERATOR}"}
@@ -193,7 +195,7 @@ async def test_facts_and_health_say_which_tier_answered(http: httpx2.AsyncClient
 
 
 async def test_a_plan_names_files_and_bytes_and_changes_nothing(
-    http: httpx2.AsyncClient, deployment: Deployment
+    http: httpx2.AsyncClient, sample: SampleTable
 ) -> None:
     [planned] = (await http.post(f"{PATH}/plan", json={"actions": [COMPACT]})).json()["data"][
         "outcomes"
@@ -204,14 +206,14 @@ async def test_a_plan_names_files_and_bytes_and_changes_nothing(
         6,
     )
     assert planned["rewritten_bytes"] > 0
-    assert await asyncio.to_thread(deployment.operations) == ["append"] * 6
+    assert await asyncio.to_thread(sample.operations) == ["append"] * 6
 
 
 async def test_a_swap_needs_the_fence_and_the_pointer_as_it_was_seen(
     http: httpx2.AsyncClient,
     tables: Services,
     worker_headers: dict[str, str],
-    deployment: Deployment,
+    sample: SampleTable,
 ) -> None:
     job = (await http.post(f"{PATH}/maintenance", json={"actions": ["expire_snapshots"]})).json()[
         "data"
@@ -225,7 +227,7 @@ async def test_a_swap_needs_the_fence_and_the_pointer_as_it_was_seen(
         "data"
     ]
     old = pointer["metadata_location"]
-    assert old == await asyncio.to_thread(lambda: deployment.table.metadata_location)
+    assert old == await asyncio.to_thread(lambda: sample.table.metadata_location)
 
     async def swap(old: str, new: str) -> httpx2.Response:
         return await http.post(
@@ -244,7 +246,7 @@ async def test_a_swap_needs_the_fence_and_the_pointer_as_it_was_seen(
     await http.post(f"/api/jobs/{job['id']}/cancel")
     lost = await swap(old, old + "y")
     assert (lost.status_code, lost.json()["error"]["code"]) == (409, "STALE_ATTEMPT")
-    assert await asyncio.to_thread(lambda: deployment.table.metadata_location) == old
+    assert await asyncio.to_thread(lambda: sample.table.metadata_location) == old
     [action] = (await http.get(f"/api/jobs/{job['id']}/actions")).json()["data"]
     assert (action["action"], action["status"], action["result"]["deleted_files"]) == (
         "expire_snapshots",
@@ -341,12 +343,12 @@ async def test_outside_its_window_a_policy_asks_for_nothing(
 
 
 async def test_commits_of_others_since_the_last_time_are_a_trigger(
-    http: httpx2.AsyncClient, maintenance: Maintenance, tables: Services, deployment: Deployment
+    http: httpx2.AsyncClient, maintenance: Maintenance, tables: Services, sample: SampleTable
 ) -> None:
     def expire_and_append() -> None:
         keep_one = {"name": "expire_snapshots", "older_than_seconds": 0, "retain_last": 1}
-        assert deployment.run(keep_one, now=lambda: LATER).expired_snapshots
-        deployment.append(200, 1)
+        assert sample.run(keep_one, now=lambda: LATER).expired_snapshots
+        sample.append(200, 1)
 
     async def planned() -> int:
         return (await maintenance.planner.run_once()).submitted
@@ -358,13 +360,13 @@ async def test_commits_of_others_since_the_last_time_are_a_trigger(
     await tables.store.finish([Ending(fence=claimed.fence, outcome=Succeeded())])
     assert await planned() == 0
     for start in (100, 110):
-        await asyncio.to_thread(deployment.append, start, 1)
-    await asyncio.to_thread(deployment.run, COMPACT)
+        await asyncio.to_thread(sample.append, start, 1)
+    await asyncio.to_thread(sample.run, COMPACT)
     assert await planned() == 0, "two of others, and one of ours"
     await asyncio.to_thread(expire_and_append)
     assert await planned() == 0, "what has expired is not counted"
     for start in (210, 220):
-        await asyncio.to_thread(deployment.append, start, 1)
+        await asyncio.to_thread(sample.append, start, 1)
     assert await planned() == 1
 
 
@@ -417,7 +419,7 @@ async def test_a_policy_that_cannot_be_is_refused(
 
 
 async def test_another_client_reads_writes_and_is_maintained_through_our_rest_catalog(
-    http: httpx2.AsyncClient, deployment: Deployment, maintenance: Maintenance
+    http: httpx2.AsyncClient, sample: SampleTable, maintenance: Maintenance
 ) -> None:
     config = CatalogConfig(
         name="lake",
@@ -427,14 +429,14 @@ async def test_another_client_reads_writes_and_is_maintained_through_our_rest_ca
     )
 
     def elsewhere() -> tuple[int, list[str]]:
-        far = Deployment(open_catalog(config), ("shop", "far"))
+        far = SampleTable(open_catalog(config), ("shop", "far"))
         assert far.catalog.list_tables("shop") == [("shop", "orders")]
         far.create(files=3, partitioned=True)
         assert far.run({**COMPACT, "min_input_files": 2}).status is Ended.COMPLETED
         return len(far.ids()), far.operations()
 
     assert await asyncio.to_thread(elsewhere) == (30, ["append"] * 3 + ["replace"])
-    assert len(await asyncio.to_thread(Deployment(deployment.catalog, ("shop", "far")).ids)) == 30
+    assert len(await asyncio.to_thread(SampleTable(sample.catalog, ("shop", "far")).ids)) == 30
     lost = await http.get("/api/iceberg/lake/v1/namespaces/shop/tables/nothing")
     assert (lost.status_code, lost.json()["error"]["type"]) == (404, "NoSuchTableException")
     stale = {

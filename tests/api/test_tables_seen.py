@@ -16,8 +16,8 @@ from penstock.kit.config import Settings
 from penstock.kit.loop import LoopMetrics
 from penstock.kit.migrate import find, migrate
 from penstock.wiring.maintenance import keeping
-from tests.api.test_tables import deployment, http, maintenance, tables  # noqa: F401 - fixtures
-from tests.maintenance.tables import SCHEMA, Deployment, rows
+from tests.api.test_tables import http, maintenance, sample, tables  # noqa: F401 - fixtures
+from tests.maintenance.tables import SCHEMA, SampleTable, rows
 
 if TYPE_CHECKING:
     import httpx2
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 BROKEN = "/tables/shop/broken"
 
 
-def add(deployment: Deployment, *name: str, files: int = 2) -> Deployment:  # noqa: F811
-    deployment.catalog.create_namespace_if_not_exists(name[:-1])
-    deployment.catalog.create_table(name, SCHEMA)
-    other = Deployment(deployment.catalog, name)
+def add(sample: SampleTable, *name: str, files: int = 2) -> SampleTable:  # noqa: F811
+    sample.catalog.create_namespace_if_not_exists(name[:-1])
+    sample.catalog.create_table(name, SCHEMA)
+    other = SampleTable(sample.catalog, name)
     for number in range(files):
         other.table.append(rows(number * 10, 10))
     return other
@@ -40,14 +40,14 @@ def code_of(answer: httpx2.Response) -> tuple[int, str]:
     return answer.status_code, answer.json()["error"]["code"]
 
 
-def metadata_file(table: Deployment) -> Path:
+def metadata_file(table: SampleTable) -> Path:
     return Path(table.table.metadata_location.removeprefix("file://"))
 
 
 @pytest.fixture
-async def broken(deployment: Deployment) -> Path:  # noqa: F811
+async def broken(sample: SampleTable) -> Path:  # noqa: F811
     """The metadata file of a table, which is gone."""
-    file = metadata_file(await asyncio.to_thread(add, deployment, "shop", "broken"))
+    file = metadata_file(await asyncio.to_thread(add, sample, "shop", "broken"))
     file.rename(file.with_suffix(".away"))
     return file
 
@@ -126,13 +126,13 @@ async def test_asking_for_it_says_what_is_wrong_and_takes_no_lock(
 
 async def test_a_manifest_that_is_gone_is_told_by_its_name(
     http: httpx2.AsyncClient,  # noqa: F811
-    deployment: Deployment,  # noqa: F811
+    sample: SampleTable,  # noqa: F811
 ) -> None:
     def lose() -> str:
-        snapshot = deployment.table.metadata.current_snapshot()
+        snapshot = sample.table.metadata.current_snapshot()
         assert snapshot is not None
         manifest = Path(
-            snapshot.manifests(deployment.table.io)[0].manifest_path.removeprefix("file://")
+            snapshot.manifests(sample.table.io)[0].manifest_path.removeprefix("file://")
         )
         manifest.unlink()
         return manifest.name
@@ -161,10 +161,10 @@ async def test_the_planner_leaves_a_table_alone_that_cannot_be_read(
 
 async def test_namespaces_in_namespaces_are_in_the_list_and_have_addresses(
     http: httpx2.AsyncClient,  # noqa: F811
-    deployment: Deployment,  # noqa: F811
+    sample: SampleTable,  # noqa: F811
 ) -> None:
-    await asyncio.to_thread(add, deployment, "deep", "er", "orders")
-    await asyncio.to_thread(add, deployment, "deep", "er", "still", "orders")
+    await asyncio.to_thread(add, sample, "deep", "er", "orders")
+    await asyncio.to_thread(add, sample, "deep", "er", "still", "orders")
     assert (await http.post("/tables/refresh")).json()["data"]["seen"] == 3
     assert {table["db"] for table in await listed(http)} == {"shop", "deep.er", "deep.er.still"}
     assert [table["table"] for table in await listed(http, "?db=deep.er")] == ["orders"]
@@ -183,14 +183,14 @@ async def test_namespaces_in_namespaces_are_in_the_list_and_have_addresses(
     [entry] = (await http.get(f"{path}/history")).json()["data"]
     assert entry["job_id"] == taken.json()["data"]["id"]
     assert (await http.get("/tables/deep.er/nothing/status")).status_code == 404
-    await asyncio.to_thread(deployment.catalog.drop_table, ("deep", "er", "orders"))
+    await asyncio.to_thread(sample.catalog.drop_table, ("deep", "er", "orders"))
     assert (await http.post("/tables/refresh")).json()["data"]["forgotten"] == 1
 
 
 async def test_tables_of_all_catalogs_are_known_to_the_worker_of_a_job(
     http: httpx2.AsyncClient,  # noqa: F811
     tables: Services,  # noqa: F811
-    deployment: Deployment,  # noqa: F811
+    sample: SampleTable,  # noqa: F811
     database: str,
 ) -> None:
     """Those of the shared database by their pointers, and those of other catalogs as they were seen
@@ -198,7 +198,7 @@ async def test_tables_of_all_catalogs_are_known_to_the_worker_of_a_job(
     """
     from tests.api.control_plane import SERVICE
 
-    other = await asyncio.to_thread(add, deployment, "deep", "er", "orders")
+    other = await asyncio.to_thread(add, sample, "deep", "er", "orders")
     connection = await asyncpg.connect(database)
     await connection.execute(
         """INSERT INTO penstock.maintained_table
@@ -235,7 +235,7 @@ async def test_tables_of_all_catalogs_are_known_to_the_worker_of_a_job(
 
 async def test_a_catalog_that_does_not_answer_does_not_keep_the_others_from_being_seen(
     tables: Services,  # noqa: F811
-    deployment: Deployment,  # noqa: F811
+    sample: SampleTable,  # noqa: F811
     tmp_path: Path,
     unused_tcp_port: int,
 ) -> None:
@@ -247,7 +247,7 @@ async def test_a_catalog_that_does_not_answer_does_not_keep_the_others_from_bein
     metrics = LoopMetrics(CollectorRegistry())
     async with keeping(settings, tables.store._db, tables.store, metrics) as configured:
         assert configured is not None
-        refreshed = await configured.api.refresh()
+        refreshed = await configured.service.refresh()
     assert (refreshed.seen, refreshed.failed, refreshed.unavailable) == (1, 0, ("away",))
 
 

@@ -22,8 +22,7 @@ from penstock.maintenance.handlers import Maintainer, RemoteCanceller
 from penstock.maintenance.payloads import CANCEL_REMOTE, MAINTENANCE, REMOTE
 from penstock.maintenance.tables.references import references
 from penstock.worker import Handlers
-from tests.graphs.deployment import TOKEN, running_deployment, settings, until
-from tests.graphs.deployment import SampleTable as Deployment
+from tests.graphs.deployment import TOKEN, Deployment, running_deployment, settings, until
 from tests.jobs.conformance import Clock
 from tests.maintenance.killed_process import EXPIRY_STEPS, STEPS
 from tests.maintenance.tables import SampleTable, once

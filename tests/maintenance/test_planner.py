@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
-    from tests.graphs.deployment import SampleTable as Deployment
+    from tests.graphs.deployment import Deployment
 
 PARTITIONS, FILES = 30, 4
 TEXT_BYTES = 700_000

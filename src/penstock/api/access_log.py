@@ -58,7 +58,7 @@ class Refusals:
             self._failed_logins.labels(scheme).inc()
         elif status == 403:
             self._denials.labels("none" if identity is None else identity.role.word).inc()
-        address = str(client_address(scope, scope["app"].state.parts.proxies))
+        address = str(client_address(scope, scope["app"].state.services.proxies))
         if self._events.take(address):
             self._left_out += 1
             return

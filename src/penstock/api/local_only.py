@@ -58,7 +58,7 @@ class LocalOnly:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["app"].state.parts.local_only:
+        if scope["type"] == "http" and scope["app"].state.services.local_only:
             error = _refusal(Request(scope))
             if error is not None:
                 answer = reply(error, scope["state"]["request_id"])

@@ -344,9 +344,9 @@ async def admit(request: Request) -> None:
         case "open":
             return
         case "role":
-            await permit(request, await identify(request, request.app.state.parts))
+            await permit(request, await identify(request, request.app.state.services))
         case "internal":
-            await reach(request, await service_of(request, request.app.state.parts))
+            await reach(request, await service_of(request, request.app.state.services))
 
 
 def is_open(request: Request) -> bool:

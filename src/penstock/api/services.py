@@ -1,5 +1,5 @@
 """The services that routes use. `wiring` builds them; a route takes them with
-`parts: ServicesDep`."""
+`services: ServicesDep`."""
 
 import hmac
 from collections.abc import Callable
