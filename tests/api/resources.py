@@ -45,7 +45,7 @@ class Things:
     """`await things.path("/api/mappings/{mapping_id}", "ann")`: the path of a mapping of ann's."""
 
     def __init__(self, api: Api, default_source: int) -> None:
-        self._desk = api
+        self._api = api
         self._source = default_source
         self._numbers = count(1)
         self._owned: dict[str, Callable[[str], Awaitable[str]]] = {
@@ -81,24 +81,24 @@ class Things:
         return re.sub(r"{\w+_id}", "999999", path).format(**FIXED, username="nobody")
 
     async def _mapping(self, owner: str) -> str:
-        client = getattr(self._desk, owner)
+        client = getattr(self._api, owner)
         response = await client.post("/api/mappings", json=mapping_body(edge_definitions=[]))
         assert response.status_code == 201, response.text
         return str(response.json()["data"]["id"])
 
     async def _snapshot(self, owner: str) -> str:
-        snapshot = await self._desk.graphs.snapshots.add(
+        snapshot = await self._api.graphs.snapshots.add(
             owner=owner, name=f"snapshot {next(self._numbers)}"
         )
         return str(snapshot.snapshot_id)
 
     async def _instance(self, owner: str) -> str:
-        slug, place = f"thing-{next(self._numbers)}", self._desk.graphs.instances.launcher.place
-        return str(await self._desk.instance(owner=owner, url_slug=slug, place=place))
+        slug, place = f"thing-{next(self._numbers)}", self._api.graphs.instances.launcher.place
+        return str(await self._api.instance(owner=owner, url_slug=slug, place=place))
 
     async def _data_source(self, owner: str) -> str:
         """A source on a closed port, with the owner's credentials."""
-        source = await self._desk.graphs.sources.add(
+        source = await self._api.graphs.sources.add(
             name=f"source-{next(self._numbers)}",
             kind="mysql",
             owner=owner,
@@ -122,21 +122,21 @@ class Things:
         return str(run.run_id)
 
     async def _upload(self, owner: str) -> str:
-        response = await getattr(self._desk, owner).post(
+        response = await getattr(self._api, owner).post(
             "/api/uploads?name=rows.csv", content=b"a,b\n1,2\n"
         )
         return str(response.json()["data"]["upload_id"])
 
     @property
     def _reconciled(self) -> RunService:
-        assert self._desk.parts.reconciliation is not None
-        return self._desk.parts.reconciliation.service
+        assert self._api.services.reconciliation is not None
+        return self._api.services.reconciliation.service
 
     async def _user(self, owner: str) -> str:
         return owner
 
     async def _key(self, username: str) -> str:
-        response = await self._desk.oz.post(f"/api/users/{username}/api-keys")
+        response = await self._api.oz.post(f"/api/users/{username}/api-keys")
         assert response.status_code == 201, response.text
         return str(response.json()["id"])
 
@@ -147,5 +147,5 @@ class Things:
             data_source_id=self._source,
         )
         snapshot = int(await self._snapshot(owner))
-        [job] = await self._desk.graphs.exports.start(snapshot, [Submission(wanted=export)])
+        [job] = await self._api.graphs.exports.start(snapshot, [Submission(wanted=export)])
         return str(job.job_id)

@@ -13,11 +13,13 @@ import pytest
 
 from penstock.reconcile.staging.ranges import in_ranges
 from penstock.sources.contract import Limits
-from tests.api.test_runs import (
+from tests.api.test_runs import (  # noqa: F401 - fixtures
     PAYMENTS,
     QUEUES,
     RULES,
+    deployment,
     fill,
+    me,
     over,
     sides,
     start,
@@ -39,7 +41,7 @@ MOMENT = dt.datetime(2024, 2, 29, 12, 30, 15, 123456, tzinfo=dt.UTC)
 SKEWED = ["common"] * 6000 + [f"k{i % 97} \\' {i}" for i in range(6000)] + [None] * 50
 
 
-async def staged(deployment: Deployment, me: httpx2.AsyncClient, **body: Any) -> dict[str, Any]:
+async def staged(deployment: Deployment, me: httpx2.AsyncClient, **body: Any) -> dict[str, Any]:  # noqa: F811
     async with deployment.working(queues=QUEUES):
         ended = await over(me, await start(me, **body))
     assert ended["status"] == "completed", ended["error"]
@@ -50,8 +52,8 @@ async def staged(deployment: Deployment, me: httpx2.AsyncClient, **body: Any) ->
     ("threshold", "jobs"), [(2000, 3 + 1 + 1), (1999, 3 + 2 + 1), (100, 3 + 4 + 4)]
 )
 async def test_a_table_is_cut_above_the_threshold_and_into_no_more_chunks_than_asked(
-    deployment: Deployment,
-    me: httpx2.AsyncClient,
+    deployment: Deployment,  # noqa: F811
+    me: httpx2.AsyncClient,  # noqa: F811
     warehouse: str,
     threshold: int,
     jobs: int,
@@ -76,7 +78,7 @@ async def test_a_table_is_cut_above_the_threshold_and_into_no_more_chunks_than_a
     assert ended["progress"]["jobs"] == jobs
 
 
-async def test_a_wrong_staging_is_refused(me: httpx2.AsyncClient) -> None:
+async def test_a_wrong_staging_is_refused(me: httpx2.AsyncClient) -> None:  # noqa: F811
     side = {"upload": await upload(me, "payments.csv", PAYMENTS), "primary_key": "id"}
     recipe = {"name": "x", "sources": {"left": side, "right": side}, "rules": RULES}
     for wrong in (
@@ -90,8 +92,8 @@ async def test_a_wrong_staging_is_refused(me: httpx2.AsyncClient) -> None:
 
 
 async def test_a_view_is_cut_at_quantiles_of_a_text_key_with_skew(
-    deployment: Deployment,
-    me: httpx2.AsyncClient,
+    deployment: Deployment,  # noqa: F811
+    me: httpx2.AsyncClient,  # noqa: F811
     warehouse: str,
 ) -> None:
     await fill(warehouse, 4000)
@@ -152,8 +154,8 @@ async def test_mysql_is_cut_by_a_text_key_with_skew_quotes_and_nulls(
 
 
 async def evidence(
-    deployment: Deployment,
-    me: httpx2.AsyncClient,
+    deployment: Deployment,  # noqa: F811
+    me: httpx2.AsyncClient,  # noqa: F811
     left: dict[str, Any],
     **more: Any,
 ) -> pa.Table:
@@ -171,8 +173,8 @@ async def evidence(
 
 
 async def test_mariadb_is_staged_with_exact_types(
-    deployment: Deployment,
-    me: httpx2.AsyncClient,
+    deployment: Deployment,  # noqa: F811
+    me: httpx2.AsyncClient,  # noqa: F811
     subject: MySQLSubject,  # noqa: F811
 ) -> None:
     subject.execute(
@@ -204,8 +206,8 @@ async def test_mariadb_is_staged_with_exact_types(
 
 
 async def test_trino_is_staged_with_exact_types_and_cut_by_a_key(
-    deployment: Deployment,
-    me: httpx2.AsyncClient,
+    deployment: Deployment,  # noqa: F811
+    me: httpx2.AsyncClient,  # noqa: F811
 ) -> None:
     count = 3000
     rows = pa.table(

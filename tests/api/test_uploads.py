@@ -185,7 +185,7 @@ async def test_an_upload_is_deleted_so_many_days_after_its_last_use(
     running = data_of(await upload(api.ann), 201)["upload_id"]
     read_by = await start(api, running)
     await move_time("20 days")
-    data_of(await api.ann.post(f"/api/runs/{await start(service, used)}/cancel"))
+    data_of(await api.ann.post(f"/api/runs/{await start(api, used)}/cancel"))
     await move_time("29 days 23 hours")
     assert (await loop.run_once()).files == 0
     await move_time("30 days 1 minute")

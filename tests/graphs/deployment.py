@@ -140,9 +140,9 @@ class Deployment:
         """What a reader finds by way of the manifest, and nothing else."""
         assert snapshot.prefix is not None
         manifest = await read_manifest(self.store, snapshot.prefix)
-        services = manifest.entities[entity].services
+        parts = manifest.entities[entity].parts
         return pa.concat_tables(
-            [pq.read_table(pa.BufferReader(await self.store.get(p.path))) for p in services]
+            [pq.read_table(pa.BufferReader(await self.store.get(p.path))) for p in parts]
         )
 
     async def files(self) -> list[str]:
