@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 import psutil
 from rich.console import Console
 
-from bench.abuse import users
+from bench import users
+from bench.abuse import normal_users
 from bench.api.asking import Asker
 from bench.figures import Figure, figure, publish, quantile, show
 from bench.folder import temporary_folder
@@ -53,17 +54,17 @@ async def main(arguments: Sequence[str]) -> int:
 async def _measure(place: places.Place, part: float) -> dict[str, Figure]:
     attacker = await _attacker(place)
     await places.settled(place)
-    await users.measure(place, SETTLE_SECONDS)
-    quiet = await users.measure(place, QUIET_SECONDS * part)
+    await normal_users.measure(place, SETTLE_SECONDS)
+    quiet = await normal_users.measure(place, QUIET_SECONDS * part)
     attackers = await _attack(place, attacker, ABUSE_SECONDS * part)
     megabytes: list[float] = []
     looking = asyncio.create_task(_look_at_memory(place.trees["plane"], megabytes))
-    abused = await users.measure(place, ABUSE_SECONDS * part)
+    abused = await normal_users.measure(place, ABUSE_SECONDS * part)
     outcomes = json.loads((await attackers.communicate())[0])
     looking.cancel()
     say(f"what the attackers got: {outcomes}")
     say(f"errors of users: {sorted(set(quiet.errors + abused.errors))[:10]}")
-    before, during = (quantile(users.milliseconds, 0.99) for users in (quiet, abused))
+    before, during = (quantile(those.milliseconds, 0.99) for those in (quiet, abused))
     forbidden = sum(count for name, count in outcomes.items() if name in ("401", "403"))
     if forbidden * 2 > sum(outcomes.values()):
         raise SystemExit("The attackers were refused as strangers; this measures nothing.")
@@ -86,9 +87,8 @@ async def _measure(place: places.Place, part: float) -> dict[str, Figure]:
 
 async def _attacker(place: places.Place) -> Attacker:
     """An analyst with a graph of their own, made from a source that an operator shared."""
+    key = await users.key(place.url, place.operator_token, ATTACKER, "analyst")
     async with Asker(place.url, place.operator_token) as ask:
-        await ask("POST", "/api/users", {"username": ATTACKER, "role": "analyst"})
-        key = (await ask("POST", f"/api/users/{ATTACKER}/api-keys"))["key"]
         [source] = await ask("GET", "/api/data-sources")
         await ask("PUT", f"/api/data-sources/{source['id']}/shares/{ATTACKER}", {"role": "use"})
         [snapshot] = await ask("GET", "/api/snapshots")
