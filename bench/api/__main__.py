@@ -20,6 +20,7 @@ from bench.api import queries, starts
 from bench.api.asking import Asker
 from bench.figures import Figure, figure, median, publish, quantile
 from bench.folder import temporary_folder
+from bench.load import places
 from penstock.cli.home import Home
 from penstock.cli.stack import Stack
 from penstock.kit import logging
@@ -132,7 +133,7 @@ async def _timed(ask: Asker, paths: list[str]) -> list[float]:
 @asynccontextmanager
 async def _house(home: Path, *, workers: int) -> AsyncIterator[tuple[Asker, str]]:
     async with Stack(Home(home), port=0, workers=workers, environment=ROOMY) as stack:
-        dsn = stack.members["control-plane"].environment["PENSTOCK_DATABASE_URL"]
+        dsn = places.database_url(stack)
         async with Asker(stack.url, stack.home.secret("operator_token")) as ask:
             yield ask, dsn
 

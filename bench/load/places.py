@@ -144,6 +144,12 @@ async def running_instance(ask: Asker, body: Mapping[str, Any]) -> dict[str, Any
     return instance
 
 
+def database_url(stack: Stack) -> str:
+    """Which the control plane gets in a file."""
+    folder = stack.home.secrets_of("control-plane")
+    return (folder / "penstock_database_url").read_text().strip()
+
+
 async def _end_worker(stack: Stack) -> None:
     worker = stack.members.pop("worker-1")
     if worker.watcher is not None:

@@ -19,7 +19,7 @@ from rich.console import Console
 
 from bench.figures import Figure, figure, median, publish, show
 from bench.folder import temporary_folder
-from bench.load import waiters
+from bench.load import places, waiters
 from bench.scale import failover
 from penstock.cli.home import Home
 from penstock.cli.stack import Stack
@@ -58,7 +58,7 @@ async def main(arguments: Sequence[str]) -> int:
 
 async def _backlog(folder: Path, rows: int) -> dict[str, Figure]:
     async with Stack(Home(folder / "home"), port=0, workers=0) as stack:
-        dsn = stack.members["control-plane"].environment["PENSTOCK_DATABASE_URL"]
+        dsn = places.database_url(stack)
         connection = await asyncpg.connect(dsn)
         started = time.perf_counter()
         await connection.execute(f"SET bench.rows = {rows}")
