@@ -1,4 +1,4 @@
-"""`make abuse`: normal users, alone and then beside 200 hostile connections of an ordinary account.
+"""`make abuse`: normal users, alone and then beside 200 hostile connections of ordinary accounts.
 
 The users' p99 may become five times what it was; none of their requests may fail, and nothing may
 restart. `ARGS=0.1` is for a tenth of the time and writes no ledger.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -32,19 +33,21 @@ SETTLE_SECONDS = 5.0
 MEMORY_LOOK_SECONDS = 0.5
 SETTINGS = {"PENSTOCK_CONNECTIONS_EXEMPT": "127.0.0.1", "PENSTOCK_LOCAL_ONLY": "false"}
 """The users' address is exempt. The attackers have another, which is counted as any address is."""
-ATTACKER = "mallory@example.com"
+ATTACKER, ACCOMPLICE = "mallory@example.com", "trudy@example.com"
 say = Console(stderr=True).print
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attacker:
-    key: str
+    keys: str
     graph: str
 
 
 async def main(arguments: Sequence[str]) -> int:
     logging.configure(level="ERROR")
     part = float(arguments[0]) if arguments else 1.0
+    # Whether only this machine may call is read from the environment of whoever starts the stack.
+    os.environ.update(SETTINGS)
     with temporary_folder() as folder:
         async with places.plane(folder, SETTINGS) as place:
             figures = await _measure(place, part)
@@ -63,6 +66,9 @@ async def _measure(place: places.Place, part: float) -> dict[str, Figure]:
     outcomes = json.loads((await attackers.communicate())[0])
     looking.cancel()
     say(f"what the attackers got: {outcomes}")
+    for path, times in abused.of_paths.items():
+        alone = quantile(quiet.of_paths[path], 0.99)
+        say(f"{path}: p99 {alone:.0f} ms alone, {quantile(times, 0.99):.0f} ms abused")
     say(f"errors of users: {sorted(set(quiet.errors + abused.errors))[:10]}")
     before, during = (quantile(those.milliseconds, 0.99) for those in (quiet, abused))
     forbidden = sum(count for name, count in outcomes.items() if name in ("401", "403"))
@@ -87,15 +93,18 @@ async def _measure(place: places.Place, part: float) -> dict[str, Figure]:
 
 async def _attacker(place: places.Place) -> Attacker:
     """An analyst with a graph of their own, made from a source that an operator shared."""
-    key = await users.key(place.url, place.operator_token, ATTACKER, "analyst")
+    keys = [
+        await users.key(place.url, place.operator_token, name, "analyst")
+        for name in (ATTACKER, ACCOMPLICE)
+    ]
     async with Asker(place.url, place.operator_token) as ask:
         [source] = await ask("GET", "/api/data-sources")
         await ask("PUT", f"/api/data-sources/{source['id']}/shares/{ATTACKER}", {"role": "use"})
         [snapshot] = await ask("GET", "/api/snapshots")
-    async with Asker(place.url, key) as ask:
+    async with Asker(place.url, keys[0]) as ask:
         body = {"snapshot_id": snapshot["id"], "name": "theirs"}
         instance = await places.running_instance(ask, body)
-    return Attacker(key=key, graph=f"/wrapper/{instance['url_slug']}")
+    return Attacker(keys=",".join(keys), graph=f"/wrapper/{instance['url_slug']}")
 
 
 async def _attack(
@@ -106,7 +115,7 @@ async def _attack(
         "-m",
         "bench.abuse.attackers",
         place.url,
-        attacker.key,
+        attacker.keys,
         attacker.graph,
         str(seconds),
         stdout=asyncio.subprocess.PIPE,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ QUERY = {"query": "MATCH (n) RETURN count(*)"}
 class Experience:
     milliseconds: list[float] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
+    of_paths: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
 
 
 async def measure(place: Place, seconds: float) -> Experience:
@@ -53,6 +55,8 @@ async def _user(place: Place, headers: dict[str, str], experience: Experience) -
                     error = "" if answer.is_success else f"{answer.status_code} {path}"
                 except httpx2.HTTPError as e:
                     error = f"{type(e).__name__} {path}"
-                experience.milliseconds.append((time.perf_counter() - began) * 1000)
+                took = (time.perf_counter() - began) * 1000
+                experience.milliseconds.append(took)
+                experience.of_paths[path].append(took)
                 experience.errors.extend([error] if error else [])
                 await asyncio.sleep(PAUSE_SECONDS)

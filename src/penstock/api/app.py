@@ -8,6 +8,7 @@ from penstock import __version__
 from penstock.api import errors, health, login, permissions, shares
 from penstock.api.access_log import AccessLog, Refusals
 from penstock.api.admin import bulk_delete, cluster, ops, runtime_config, users
+from penstock.api.caller_queues import CallerQueues
 from penstock.api.direct import Direct
 from penstock.api.graphs import exports, favorites, instances, mappings, proxy, snapshots
 from penstock.api.internal import (
@@ -108,6 +109,7 @@ def create_app(services: Services) -> FastAPI:
         {} if reconciled is None else {"/api/uploads": reconciled.service.uploads.quota.max_bytes}
     )
     app.add_middleware(BodyLimit, limit=services.max_body_bytes, files=files)
+    app.add_middleware(CallerQueues)
     app.add_middleware(AddressLimit)
     app.add_middleware(LocalOnly)
     app.add_middleware(AccessLog)

@@ -56,7 +56,7 @@ async def identify(request: Request, services: Services) -> Identity:
     if "identity" not in state:
         state["identity"] = await _identify(request, services)
         if services.limits is not None:
-            services.limits.check_user(state["identity"])
+            await services.limits.check_user(state["identity"])
     identity: Identity = state["identity"]
     return identity
 

@@ -3,12 +3,16 @@
 Token buckets are in memory, per process: N processes on a port allow N times the rate. The internal
 API has no request limit; wrong service tokens count as failed logins.
 
+A refusal waits for a second before it is sent: whoever floods gets no more answers than they
+have connections, and nobody else waits behind them.
+
 After too many failed logins an address is not blocked entirely, because other users may share it:
 credentials verified in the last hour still work, and others are refused without a check.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import math
 import secrets
@@ -26,7 +30,7 @@ from penstock.kit.errors import RateLimited
 from penstock.kit.token_bucket import TokenBuckets
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from prometheus_client import CollectorRegistry
     from starlette.requests import Request
@@ -37,7 +41,8 @@ if TYPE_CHECKING:
     from penstock.api.services import Services
     from penstock.kit.config import Settings
 
-BURST_SECONDS = 10
+BURST_SECONDS = 2
+REFUSAL_SECONDS = 1.0
 VERIFIED_SECONDS = 3600.0
 MOST_VERIFIED = 20_000
 INTERNAL_API = "/api/internal/"
@@ -52,7 +57,9 @@ class RateLimits:
         registry: CollectorRegistry,
         *,
         ticks: Callable[[], float] = time.monotonic,
+        pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
+        self._pause = pause
         self._users = _requests(settings.user_requests_per_second, ticks)
         self._addresses = _requests(settings.address_requests_per_second, ticks)
         self._failures = _failures(settings.failed_logins_per_minute, ticks)
@@ -64,17 +71,19 @@ class RateLimits:
             registry=registry,
         )
 
-    def check_user(self, identity: Identity) -> None:
+    async def check_user(self, identity: Identity) -> None:
         if self._users is None or identity.via == OPERATOR_TOKEN:
             return
         if wait := self._users.take(identity.username):
+            await self._pause(REFUSAL_SECONDS)
             raise self._limited("user", f"{identity.username} sends too many requests", wait)
 
-    def check_address(self, address: Address | None) -> None:
+    async def check_address(self, address: Address | None) -> None:
         """Loopback is exempt: local programs, and a local proxy, share that address."""
         if self._addresses is None or address is None or address.is_loopback:
             return
         if wait := self._addresses.take(_network(address)):
+            await self._pause(REFUSAL_SECONDS)
             raise self._limited("address", f"Too many requests from {address}", wait)
 
     def check_login(self, address: Address | None, credential: str) -> None:
@@ -138,7 +147,7 @@ class AddressLimit:
             services: Services = scope["app"].state.services
             try:
                 if services.limits is not None:
-                    services.limits.check_address(client_address(scope, services.proxies))
+                    await services.limits.check_address(client_address(scope, services.proxies))
             except RateLimited as e:
                 answer = reply(e, scope["state"]["request_id"])
                 return await answer(scope, receive, send)

@@ -39,7 +39,7 @@ FILE_BYTES = 1024**3
 FEW_BYTES = 64 * 1024
 """Any invalid body of this size is validated within milliseconds."""
 MAX_PROBLEMS = 1000
-_LONG_NUMBER = re.compile(rb"\d{20}")
+_LONG_NUMBER = re.compile(rb"[0-9]{20}")
 
 
 def parse(body: bytes) -> Any:

@@ -32,6 +32,7 @@ from penstock.graph_server.served_graph import Served
 from penstock.http.server import ConnectionLimits, HttpServer
 from penstock.kit import logging
 from penstock.kit.errors import PenstockError
+from penstock.kit.priority import lower_priority
 
 if TYPE_CHECKING:
     from penstock.graph_server.isolation import Isolation
@@ -53,6 +54,7 @@ def main() -> int:
     logging.configure(
         level=start.log_level, form=start.log_form, process=f"instance-{start.instance.id}"
     )
+    lower_priority()
     start.instance.dir.mkdir(parents=True, exist_ok=True)
     os.chdir(start.instance.dir)
     # As whoever started us: a folder for sockets need not be ours to write to.

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from penstock.guard.errors import SqlRefused, SqlTooLarge
 from penstock.guard.sql import check
 from penstock.kit.errors import Unavailable, rebuild
+from penstock.kit.priority import lower_priority
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -117,6 +118,7 @@ def _decoded(verdict: str | tuple[str, str, str | None, dict[str, object]]) -> V
 def main() -> None:
     """Check the queries on standard input; the CPU limit ends the process if its parent is gone."""
     dialect, seconds = sys.argv[1], int(sys.argv[2])
+    lower_priority()
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
     verdicts = _verdicts(json.load(sys.stdin), dialect)
     sys.stdout.write(json.dumps([_encoded(verdict) for verdict in verdicts]))

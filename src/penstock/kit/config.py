@@ -122,8 +122,8 @@ class Settings(BaseSettings):
     )
 
     user_requests_per_second: Annotated[float, Field(ge=0, le=1_000_000)] = Field(
-        500,
-        description="Requests that one user may send, on average; ten times as many at once. 0"
+        200,
+        description="Requests that one user may send, on average; twice as many at once. 0"
         " means no limit. Workers, graph servers and the operator token have none. Each process"
         " counts for itself.",
     )

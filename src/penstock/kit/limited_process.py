@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Literal
 import orjson
 
 from penstock.kit.memory import data_bytes
+from penstock.kit.priority import lower_priority
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -89,6 +90,7 @@ def enter(folder: Path) -> dict[str, object]:
     if os.getppid() != request["parent"]:
         sys.exit("the process that asked for this has ended")
     memory, cpu = _number(request, "memory_bytes"), _number(request, "cpu_seconds")
+    lower_priority()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _lower(resource.RLIMIT_CPU, cpu, kill_after=1)
     _lower(resource.RLIMIT_FSIZE, _number(request, "file_bytes"))
