@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from penstock.guard.checker_process import SqlChecker
 from penstock.guard.errors import FunctionRefused, SqlRefused, SqlTooLarge
 from penstock.guard.size_limits import SqlLimits
-from penstock.kit.errors import Unavailable
+from penstock.kit.errors import RateLimited
 
 QUERIES = ("SELECT a FROM t", "DROP TABLE t", "SELECT pg_sleep(1)", "SELECT 'ü安' AS x")
 CHAIN = "SELECT 'a'" + "||'a'" * ((SqlLimits().tokens - 3) // 2)
@@ -40,6 +42,22 @@ async def test_checking_ends_at_its_deadline() -> None:
 
 async def test_only_so_many_processes_check_at_once_and_others_are_told_to_come_again() -> None:
     checker = SqlChecker(few=0, processes=0, wait=0.1)
-    with pytest.raises(Unavailable, match="try again later"):
+    with pytest.raises(RateLimited, match="Too many large queries to check"):
         await checker.check(["SELECT 1"], "postgres")
     assert await SqlChecker(few=8, processes=0).check(["SELECT 1"], "postgres") == ["SELECT 1"]
+
+
+async def test_many_large_queries_of_one_user_leave_a_process_to_others() -> None:
+    checker = SqlChecker(few=0, deadline=60)
+    slow = [
+        asyncio.create_task(checker.check([CHAIN] * 500, "postgres", username="mallory"))
+        for _ in range(3)
+    ]
+    await asyncio.sleep(0)
+    try:
+        assert await checker.check(["SELECT 1"], "postgres", username="ann") == ["SELECT 1"]
+        assert not any(task.done() for task in slow)
+    finally:
+        for task in slow:
+            task.cancel()
+        await asyncio.gather(*slow, return_exceptions=True)

@@ -2,8 +2,8 @@
 
 Short queries are checked in a thread: the limits of `guard.size_limits` keep that to tenths of a
 second. Long input, such as the hundreds of queries of a mapping, goes to a separate process, which
-can be stopped where a thread cannot: it is killed at the deadline, and at most `processes` of them
-run at once.
+can be stopped where a thread cannot: it is killed at the deadline. At most `processes` of them run
+at once, and one user's leave one to others.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from penstock.guard.errors import SqlRefused, SqlTooLarge
 from penstock.guard.sql import check
-from penstock.kit.errors import Unavailable, rebuild
+from penstock.kit.concurrency_limit import ConcurrencyLimit
+from penstock.kit.errors import rebuild
 from penstock.kit.priority import lower_priority
 
 if TYPE_CHECKING:
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 FEW_CHARACTERS = 16_000
 DEADLINE_SECONDS = 10.0
+"""Of processor time."""
+WAIT_TIMES = 6
+"""How many times that a process may take on a busy machine."""
 WAIT_SECONDS = 30.0
 
 
@@ -39,26 +43,23 @@ class SqlChecker:
         deadline: float = DEADLINE_SECONDS,
         wait: float = WAIT_SECONDS,
     ) -> None:
-        self._slots = asyncio.Semaphore(processes)
+        self._slots = ConcurrencyLimit(
+            total=processes,
+            per_user=max(1, processes - 1),
+            patience=wait,
+            subject="large queries to check",
+        )
         self._few = few
         self._deadline = deadline
-        self._wait = wait
 
-    async def check(self, queries: Sequence[str], dialect: str) -> list[Verdict]:
+    async def check(
+        self, queries: Sequence[str], dialect: str, *, username: str = ""
+    ) -> list[Verdict]:
         """For each query the SQL that may run, or the error that refuses it."""
         if sum(map(len, queries)) <= self._few:
             return await asyncio.to_thread(_verdicts, queries, dialect)
-        try:
-            async with asyncio.timeout(self._wait):
-                await self._slots.acquire()
-        except TimeoutError:
-            raise Unavailable(
-                "Too many large queries are being checked; try again later."
-            ) from None
-        try:
+        async with self._slots.taken(username):
             return await self._in_a_process(queries, dialect)
-        finally:
-            self._slots.release()
 
     async def _in_a_process(self, queries: Sequence[str], dialect: str) -> list[Verdict]:
         process = await asyncio.create_subprocess_exec(
@@ -74,7 +75,7 @@ class SqlChecker:
             env={},
         )
         try:
-            async with asyncio.timeout(self._deadline):
+            async with asyncio.timeout(self._deadline * WAIT_TIMES):
                 output, _ = await process.communicate(json.dumps(list(queries)).encode())
         except TimeoutError:
             output = b""
@@ -84,7 +85,8 @@ class SqlChecker:
             await process.wait()
         if not output:
             raise SqlTooLarge(
-                f"The queries could not be checked within {self._deadline:g} seconds.",
+                f"The queries could not be checked within {self._deadline:g} seconds of"
+                " processor time.",
                 hint="Use shorter or fewer queries: move a long query to a view in the source.",
             )
         return [_decoded(verdict) for verdict in json.loads(output)]

@@ -7,7 +7,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-_STEPS = 10
+_STEPS = 4
 
 
 def lower_priority() -> None:

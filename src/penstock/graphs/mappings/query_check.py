@@ -59,16 +59,16 @@ class QueryCheck:
         if problems := tuple(broken(definitions)):
             return Verdict(problems=problems)
         queries = definitions.queries()
-        verdict, allowed = await self._check_sql(queries, DRIVERS[source.type].dialect)
+        verdict, allowed = await self._check_sql(queries, DRIVERS[source.type].dialect, by)
         return verdict + await self._check_columns(queries, allowed, source, by, role)
 
     async def _check_sql(
-        self, queries: Sequence[Query], dialect: str
+        self, queries: Sequence[Query], dialect: str, by: str
     ) -> tuple[Verdict, Mapping[Entity, str]]:
         """What the guard refuses, and the queries that it allows, as they may run."""
         problems: list[Problem] = []
         allowed: dict[Entity, str] = {}
-        verdicts = await self._checker.check([query.sql for query in queries], dialect)
+        verdicts = await self._checker.check([query.sql for query in queries], dialect, username=by)
         for query, verdict in zip(queries, verdicts, strict=True):
             if isinstance(verdict, str):
                 allowed[query.entity] = verdict
