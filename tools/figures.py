@@ -45,10 +45,10 @@ HEADLINES = (
         "{value:.1f} times as fast as the fastest of seven other job systems",
     ),
     Headline(
-        "load",
-        "5000_waiters_plane_cpu",
-        "5,000 idle workers wait for jobs over HTTP",
-        "{value:.1f} % of one core in the control plane",
+        "abuse",
+        "users_p99_times",
+        "200 hostile connections of ordinary accounts, for two minutes",
+        "normal users' p99 becomes {value:.1f} times what it was; nothing fails or restarts",
     ),
     Headline(
         "exports",
