@@ -77,7 +77,7 @@ async def test_nobody_is_let_in_but_by_what_was_set(tmp_path: Path, database: st
     async with Db(database, size=1) as db:
         async with admission(load_settings(tmp_path), db, audit, Notifier(db)) as bare:
             assert [type(authenticator) for authenticator in bare.authenticators] == [KeyHolders]
-            assert bare.services == ()
+            assert bare.service_tokens == ()
         full = load_settings(
             tmp_path,
             operator_token="operator",
@@ -91,7 +91,7 @@ async def test_nobody_is_let_in_but_by_what_was_set(tmp_path: Path, database: st
                 KeyHolders,
                 TokenHolders,
             ]
-            assert len(auth.services) == 2
+            assert len(auth.service_tokens) == 2
             assert auth.instance_tokens is not None
             again = instance_tokens(full)
             assert again is not None

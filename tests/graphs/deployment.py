@@ -68,6 +68,7 @@ def settings(home: Path, **changes: Any) -> Settings:
         "trusted_headers": True,
         "trusted_proxies": "127.0.0.1,::1",
         "failed_logins_per_minute": 0,
+        "user_requests_per_second": 0,
     }
     return Settings(home=home, **(fields | changes))
 

@@ -30,9 +30,11 @@ def main(uri: str, warehouse: str, role: str, seconds: float, start: int) -> Non
                 written += range(start, start + 20)
                 start += 20
             else:
-                chosen = rng.sample(sorted(set(sample.ids())), 3)
-                sample.delete(chosen)
-                written += chosen
+                there = sorted(set(sample.ids()))
+                chosen = rng.sample(there, min(3, len(there)))
+                if chosen:
+                    sample.delete(chosen)
+                    written += chosen
         except (CommitFailedException, CommitConflict):
             start += 20  # refused for certain: these rows are not there, and are not tried again
     sys.stdout.write("\n" + json.dumps(written))

@@ -7,7 +7,6 @@ import codecs
 import fcntl
 import gzip
 import io
-import os
 import re
 import struct
 import zipfile
@@ -377,24 +376,34 @@ async def test_a_process_writes_no_larger_file_than_it_may_and_sees_no_secret(
     assert answer == b'{"written":1048576,"environment":[]}'
 
 
-async def test_slow_files_of_one_user_leave_a_process_to_others(tmp_path: Path) -> None:
+async def test_slow_files_of_one_user_leave_a_process_to_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[Path] = []
+
+    async def run(module: str, request: Any, folder: Path, limits: ProcessLimits) -> bytes:
+        if folder.name.startswith("slow"):
+            begun.append(folder)
+            await asyncio.Event().wait()
+        return await run_process(module, request, folder, limits)
+
+    run_process = limited_process.run
+    monkeypatch.setattr(limited_process, "run", run)
     both = parser(parallel=2)
-    slow = []
-    for number in range(2):
-        folder = tmp_path / f"slow{number}"
-        folder.mkdir()
-        # Nobody writes to it, so whoever opens it waits.
-        os.mkfifo(folder / "given")
-        work = both.convert(folder / "given", Reading(name="x.csv"), folder, username="mallory")
-        slow.append(asyncio.create_task(work))
+    given = tmp_path / "given.csv"
+    slow = [
+        asyncio.create_task(
+            both.convert(given, Reading(name="x.csv"), tmp_path / f"slow{n}", username="mallory")
+        )
+        for n in range(2)
+    ]
     await asyncio.sleep(0)
-    try:
-        assert (await convert(tmp_path, "x.csv", b"a\n1\n", both)).rows == 1
-        assert not any(task.done() for task in slow)
-    finally:
-        for task in slow:
-            task.cancel()
-        await asyncio.gather(*slow, return_exceptions=True)
+    assert [folder.name for folder in begun] == ["slow0"]
+    assert (await convert(tmp_path, "x.csv", b"a\n1\n", both)).rows == 1
+    assert len(begun) == 1
+    for task in slow:
+        task.cancel()
+    await asyncio.gather(*slow, return_exceptions=True)
 
 
 async def test_a_filtered_sample_is_read_in_a_process_of_its_own(tmp_path: Path) -> None:
