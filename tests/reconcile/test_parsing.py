@@ -390,10 +390,10 @@ async def test_slow_files_of_one_user_leave_a_process_to_others(
     run_process = limited_process.run
     monkeypatch.setattr(limited_process, "run", run)
     both = parser(parallel=2)
-    given = tmp_path / "given.csv"
+    file = tmp_path / "slow.csv"
     slow = [
         asyncio.create_task(
-            both.convert(given, Reading(name="x.csv"), tmp_path / f"slow{n}", username="mallory")
+            both.convert(file, Reading(name="x.csv"), tmp_path / f"slow{n}", username="mallory")
         )
         for n in range(2)
     ]
