@@ -19,8 +19,8 @@ from rich.console import Console
 
 from bench.figures import Figure, figure, median, publish, show
 from bench.folder import temporary_folder
-from bench.load import places, waiters
-from bench.scale import failover
+from bench.load import places
+from bench.scale import failover, waiters
 from penstock.cli.home import Home
 from penstock.cli.stack import Stack
 from penstock.kit import logging

@@ -101,6 +101,8 @@ async def test_a_caller_is_known_by_the_credential_whatever_else_is_sent() -> No
     assert await requests.send(AT_ONCE, ANN) == AT_ONCE
     for number in range(3):
         assert await requests.send(1, (b"cookie", b"%d" % number), ANN) == 0
+    for scheme in (b"bearer", b"BEARER "):
+        assert await requests.send(1, (b"authorization", scheme + b" ann")) == 0
     await requests.end()
 
 

@@ -73,11 +73,14 @@ class CallerQueues:
 
 
 def _caller(scope: Scope) -> bytes:
-    sent = dict(scope["headers"])
-    for name in (b"authorization", b"x-username", b"cookie"):
+    sent: dict[bytes, bytes] = dict(scope["headers"])
+    # Without the scheme, which is taken in upper and lower case.
+    token = sent.get(b"authorization", b"").partition(b" ")[2].strip()
+    if token:
+        return b"token " + token
+    for name in (b"x-username", b"cookie"):
         if name in sent:
-            credential: bytes = sent[name]
-            return name + b" " + credential
+            return name + b" " + sent[name]
     services: Services = scope["app"].state.services
     return str(client_address(scope, services.proxies)).encode()
 

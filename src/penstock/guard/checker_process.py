@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 FEW_CHARACTERS = 16_000
 DEADLINE_SECONDS = 10.0
 """Of processor time."""
-WAIT_TIMES = 6
-"""How many times that a process may take on a busy machine."""
+WALL_FACTOR = 6
+"""A busy machine may take so many times the deadline before the process is killed."""
 WAIT_SECONDS = 30.0
 
 
@@ -75,7 +75,7 @@ class SqlChecker:
             env={},
         )
         try:
-            async with asyncio.timeout(self._deadline * WAIT_TIMES):
+            async with asyncio.timeout(self._deadline * WALL_FACTOR):
                 output, _ = await process.communicate(json.dumps(list(queries)).encode())
         except TimeoutError:
             output = b""

@@ -98,7 +98,7 @@ async def _waiting(stack: Stack, waiters: int, *words: str) -> AsyncIterator[Pro
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
-        "bench.load.waiting",
+        "bench.scale.waiting",
         *arguments,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,

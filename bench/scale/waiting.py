@@ -1,4 +1,4 @@
-"""Workers that wait for a job, each on a connection of its own: `python -m bench.load.waiting HOST
+"""Workers that wait for a job, each on a connection of its own: `python -m bench.scale.waiting HOST
 PORT TOKEN COUNT`.
 
 They poll as long as an idle worker does and ask again when they hear that there is nothing; with
