@@ -3,7 +3,8 @@ seconds."""
 
 from __future__ import annotations
 
-from penstock.jobs.kinds import Backoff, KindPolicy
+from penstock.jobs.kinds import KindPolicy
+from penstock.kit.backoff import Backoff
 
 _SHORT = {"queue": "storm", "lease": 2, "heartbeat": 1, "timeout": 30, "max_attempts": 50}
 _FAST = Backoff(base=0.05, factor=1.5, cap=0.5)

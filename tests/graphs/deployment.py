@@ -20,7 +20,10 @@ import pyarrow.parquet as pq
 from penstock.accounts.shares import EVERYBODY, Resource
 from penstock.api.server import bind, listening
 from penstock.graphs.snapshots.model import Snapshot, SnapshotStatus
-from penstock.jobs.kinds import Backoff, Kinds
+from penstock.jobs.control_plane import client_factory
+from penstock.jobs.http_store import HttpJobStore
+from penstock.jobs.kinds import Kinds
+from penstock.kit.backoff import Backoff
 from penstock.kit.config import Settings
 from penstock.kit.vault import new_key
 from penstock.storage.manifest import read_manifest
@@ -28,7 +31,6 @@ from penstock.storage.provider import ObjectStoreProvider
 from penstock.wiring.control_plane import build_control_plane
 from penstock.wiring.default_handlers import default_handlers
 from penstock.wiring.job_kinds import default_kinds
-from penstock.wiring.worker import store_factory
 from penstock.worker.runtime import Worker
 
 if TYPE_CHECKING:
@@ -155,7 +157,7 @@ class Deployment:
     ) -> AsyncIterator[Worker]:
         config = Settings(**(self.settings.model_dump() | changes))
         worker = Worker(
-            store_factory(config),
+            client_factory(config, HttpJobStore),
             handlers or default_handlers(config),
             brisk(),
             name=f"here-{time.monotonic_ns()}",

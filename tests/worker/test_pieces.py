@@ -10,9 +10,8 @@ import orjson
 import pytest
 
 from penstock.jobs.handler import Stop
-from penstock.jobs.kinds import Backoff
 from penstock.jobs.model import Claimed, Fence, ProgressUpdate
-from penstock.kit.backoff import LONGEST, ReconnectBackoff
+from penstock.kit.backoff import RECONNECT, Backoff, ReconnectBackoff
 from penstock.kit.errors import InvalidInput, NotFound, Unavailable
 from penstock.worker import Handlers
 from penstock.worker.attempt import Attempt, HeldAttempts, Phase
@@ -70,7 +69,7 @@ def test_patience_grows_has_a_limit_and_starts_anew_after_a_success() -> None:
     patience = ReconnectBackoff(random.Random(1))
     pauses = [patience.failed("claim", OSError("away")) for _ in range(20)]
     assert pauses[0] <= 0.1
-    assert LONGEST / 2 <= pauses[-1] <= LONGEST
+    assert RECONNECT.cap / 2 <= pauses[-1] <= RECONNECT.cap
     patience.succeeded()
     assert patience.failed("claim", OSError("away")) <= 0.1
 

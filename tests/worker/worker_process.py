@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 
 import uvloop
 
-from penstock.jobs.kinds import Backoff, KindPolicy, Kinds
+from penstock.jobs.kinds import KindPolicy, Kinds
 from penstock.jobs.model import JobSpec
 from penstock.jobs.store import ENGINE_SETTINGS, PgJobStore
 from penstock.kit import config, logging
+from penstock.kit.backoff import Backoff
 from penstock.kit.db import Db
 from penstock.kit.errors import InvalidInput
 from penstock.wiring.worker import run_worker

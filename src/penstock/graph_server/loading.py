@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
     from pathlib import Path
 
-    from penstock.graph_server.control_plane import Assignment, ControlPlaneClient
+    from penstock.graph_server.control_plane import Assignment, InstanceControlPlane
     from penstock.graph_server.engine.engine import Engine
     from penstock.graph_server.plan import Plan, Source
     from penstock.graph_server.served_graph import Served
@@ -46,7 +46,7 @@ class StartFailed(Exception):
 
 
 class Loading:
-    def __init__(self, start: Start, served: Served, plane: ControlPlaneClient) -> None:
+    def __init__(self, start: Start, served: Served, plane: InstanceControlPlane) -> None:
         self._start = start
         self._served = served
         self._plane = plane

@@ -20,7 +20,7 @@ import uvloop
 
 from penstock.graph_server import algorithms, settings
 from penstock.graph_server.app import create_app
-from penstock.graph_server.control_plane import ControlPlaneClient
+from penstock.graph_server.control_plane import InstanceControlPlane
 from penstock.graph_server.engine.engine import Engine
 from penstock.graph_server.engine.watchdog import Watchdog
 from penstock.graph_server.executions import Executions
@@ -106,7 +106,7 @@ class Process:
                 await listening
                 await self._engine.close()
 
-    async def _serve(self, plane: ControlPlaneClient) -> int:
+    async def _serve(self, plane: InstanceControlPlane) -> int:
         loading = Loading(self._start, self._served, plane)
         work = asyncio.create_task(loading.run())
         stop = asyncio.create_task(self._ending.wait())
@@ -148,7 +148,7 @@ class Process:
         return 0
 
     async def _failed(
-        self, plane: ControlPlaneClient, loading: Loading, error: StartFailed, cause: Exception
+        self, plane: InstanceControlPlane, loading: Loading, error: StartFailed, cause: Exception
     ) -> None:
         self._served.state = "failed"
         trace = "".join(traceback.format_exception(cause))[-MOST_TRACE:]
@@ -162,9 +162,9 @@ class Process:
                 trace=logging.scrub(trace),
             )
 
-    def _plane(self) -> ControlPlaneClient:
+    def _plane(self) -> InstanceControlPlane:
         mine = self._start.instance
-        return ControlPlaneClient(self._start.plane_url, mine.token.get_secret_value(), mine.id)
+        return InstanceControlPlane(self._start.plane_url, mine.token.get_secret_value(), mine.id)
 
     def _engine_lost(self, message: str) -> None:
         self._lost = message

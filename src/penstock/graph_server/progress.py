@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.graph_server.control_plane import ControlPlaneClient
+    from penstock.graph_server.control_plane import InstanceControlPlane
 
 Phase: TypeAlias = Literal[
     "pod_scheduled", "downloading", "loading_schema", "loading_data", "ready", "failed"
@@ -31,7 +31,7 @@ class Step:
 class Progress:
     """The steps in their order; each change is reported at once."""
 
-    def __init__(self, plane: ControlPlaneClient) -> None:
+    def __init__(self, plane: InstanceControlPlane) -> None:
         self._plane = plane
         self.phase: Phase = "pod_scheduled"
         self.steps = [Step(name="pod_scheduled", status="completed")]

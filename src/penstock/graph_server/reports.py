@@ -10,14 +10,14 @@ from penstock.kit.background import BackgroundHealth, BackgroundTask
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from penstock.graph_server.control_plane import ControlPlaneClient
+    from penstock.graph_server.control_plane import InstanceControlPlane
     from penstock.graph_server.served_graph import Served
 
 ACTIVITY_SECONDS = 5.0
 
 
 class Reports:
-    def __init__(self, served: Served, plane: ControlPlaneClient) -> None:
+    def __init__(self, served: Served, plane: InstanceControlPlane) -> None:
         self._served = served
         self._plane = plane
         self._last_reported: datetime | None = None

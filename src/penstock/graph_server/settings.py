@@ -236,7 +236,7 @@ def _start(instance: InstanceSettings, settings: Settings) -> Start:
     secret = settings.storage_secret_access_key
     return Start(
         instance=instance,
-        plane_url=settings.url or f"{settings.scheme}://{settings.host}:{settings.port}",
+        plane_url=settings.control_plane_url,
         storage_url=settings.storage_root,
         storage=StoreOptions(
             endpoint=settings.storage_endpoint,

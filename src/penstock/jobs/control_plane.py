@@ -7,32 +7,26 @@ has just begun would otherwise spend an attempt on it.
 from __future__ import annotations
 
 import asyncio
-import random
-import time
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock.jobs import wire
 from penstock.jobs.handler import Stop, Stopped
 from penstock.jobs.http_store import HttpJobStore
-from penstock.kit.backoff import ReconnectBackoff
-from penstock.kit.errors import InvalidInput, StaleAttempt, Unavailable
+from penstock.kit.backoff import retrying
+from penstock.kit.errors import InvalidInput, StaleAttempt
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Callable, Sequence
 
     from penstock.jobs.model import Fence, JobId, JobView
     from penstock.kit.config import Settings
 
-T = TypeVar("T")
 RETRY_SECONDS = 300.0
 CONCURRENT_CALLS = 8
 
 
 class ControlPlaneClient(HttpJobStore):
     """`async with connect() as control_plane:`, for as long as a handler has questions."""
-
-    async def __aenter__(self) -> Self:
-        return self
 
     async def source(self, fence: Fence, side: str | None = None) -> dict[str, Any]:
         """The credentials of the source of a job that we hold; raises Stopped if the job was
@@ -41,7 +35,9 @@ class ControlPlaneClient(HttpJobStore):
         body = {"attempt_id": fence.attempt_id} | ({} if side is None else {"side": side})
         try:
             credentials: dict[str, Any] = await retrying(
-                "source", lambda: self._post(f"{fence.job_id}/source", body)
+                "source",
+                lambda: self._post(f"{fence.job_id}/source", body),
+                seconds=RETRY_SECONDS,
             )
         except StaleAttempt:
             raise Stopped(Stop.LOST) from None
@@ -52,7 +48,7 @@ class ControlPlaneClient(HttpJobStore):
 
         async def view(job_id: JobId) -> JobView:
             async with slots:
-                return await retrying("job", lambda: self.job(job_id))
+                return await retrying("job", lambda: self.job(job_id), seconds=RETRY_SECONDS)
 
         return await asyncio.gather(*(view(job_id) for job_id in job_ids))
 
@@ -60,30 +56,20 @@ class ControlPlaneClient(HttpJobStore):
         """Call `/api/internal/{path}`, retrying while the control plane is away."""
         address = f"{self._url}/api/internal/{path}"
         content = None if body is None else wire.encode(body)
-        return await retrying(path, lambda: self._call(method, address, content=content))
+        return await retrying(
+            path, lambda: self._call(method, address, content=content), seconds=RETRY_SECONDS
+        )
 
 
-C = TypeVar("C", bound=ControlPlaneClient)
+C = TypeVar("C", bound=HttpJobStore)
 
 
 def client_factory(settings: Settings, client: type[C]) -> Callable[[], C]:
+    """Makes clients of the control plane that the settings name."""
     if settings.service_token is None:
         raise InvalidInput(
             "A worker needs the service token of its control plane.",
             hint="Set PENSTOCK_SERVICE_TOKEN.",
         )
-    url = settings.url or f"{settings.scheme}://{settings.host}:{settings.port}"
     token = settings.service_token.get_secret_value()
-    return lambda: client(url, token, component="worker")
-
-
-async def retrying(call_name: str, call: Callable[[], Awaitable[T]]) -> T:
-    backoff = ReconnectBackoff(random.Random())  # noqa: S311 - it spreads pauses
-    until = time.monotonic() + RETRY_SECONDS
-    while True:
-        try:
-            return await call()
-        except Unavailable as e:
-            if time.monotonic() >= until:
-                raise
-            await asyncio.sleep(backoff.failed(call_name, e))
+    return lambda: client(settings.control_plane_url, token)

@@ -2,22 +2,19 @@
 
 Nothing is retried here. Whether a claim whose reply was lost was made, nobody can say; it lapses
 and runs again. An end that was written twice is told from a stale one by the kernel (`repeated`).
-So the worker may simply call again, and it alone knows how long that is worth while. Nobody
-answering, and an answer that is not ours, are `Unavailable`.
+So the worker may simply call again, and it alone knows how long that is worth while.
 """
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-import httpx2
 import orjson
 
 from penstock.jobs import wire
 from penstock.jobs.limits import check_batch
 from penstock.jobs.model import Cancelled, Claimed, Enqueued, Exchanged, Registered, Verdict
-from penstock.kit.errors import Internal, InvalidInput, PenstockError, Unavailable, rebuild
+from penstock.kit.control_plane import ControlPlaneHttp
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -35,6 +32,7 @@ if TYPE_CHECKING:
         Release,
         Renewal,
     )
+    from penstock.kit.control_plane import Component
 
 ANSWER_SECONDS = 20.0
 BEAT_SECONDS = 5.0
@@ -44,36 +42,13 @@ CHUNK_BYTES = 4 * 1024 * 1024
 must not fail."""
 
 
-class HttpJobStore:
+class HttpJobStore(ControlPlaneHttp):
     """`async with HttpJobStore(url, token) as store:`; one per process is enough."""
 
-    def __init__(
-        self, url: str, token: str, *, component: Literal["worker", "wrapper"] = "worker"
-    ) -> None:
-        if not url.startswith(("http://", "https://")):
-            raise InvalidInput(
-                f"{url[:200]!r} is not the URL of a control plane.", hint="Set PENSTOCK_URL."
-            )
-        if not re.fullmatch(r"[!-~]+", token):
-            raise InvalidInput("The service token is empty or has characters that no header takes.")
-        self._url = url.rstrip("/")
-        self._http = httpx2.AsyncClient(
-            base_url=f"{self._url}/api/internal/jobs",
-            headers={
-                "Authorization": f"Bearer {token}",
-                "X-Component": component,
-                "Content-Type": "application/json",
-            },
-            timeout=httpx2.Timeout(ANSWER_SECONDS, connect=5.0),
-            limits=httpx2.Limits(max_connections=32, keepalive_expiry=30.0),
-            trust_env=False,
+    def __init__(self, url: str, token: str, *, component: Component = "worker") -> None:
+        super().__init__(
+            url, token, component=component, path="jobs", answer_seconds=ANSWER_SECONDS
         )
-
-    async def __aenter__(self) -> HttpJobStore:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._http.aclose()
 
     async def enqueue(self, specs: Sequence[JobSpec]) -> list[Enqueued]:
         if not specs:
@@ -95,7 +70,9 @@ class HttpJobStore:
         session: UUID | None = None,
     ) -> list[Claimed]:
         data = await self._post(
-            "claim", _claim(worker, queues, limit, wait, session), patience=ANSWER_SECONDS + wait
+            "claim",
+            _claim(worker, queues, limit, wait, session),
+            answer_seconds=ANSWER_SECONDS + wait,
         )
         return [wire.load_claimed(job) for job in data["jobs"]]
 
@@ -113,7 +90,7 @@ class HttpJobStore:
         *before, last = _chunks(wire.dump_ending(e) for e in endings)
         verdicts = [verdict for chunk in before for verdict in await self._finish(chunk)]
         body = {"endings": last} | _claim(worker, queues, limit, wait, session)
-        data = await self._post("exchange", body, patience=ANSWER_SECONDS + wait)
+        data = await self._post("exchange", body, answer_seconds=ANSWER_SECONDS + wait)
         claimed = [wire.load_claimed(job) for job in data["jobs"]]
         return Exchanged(
             verdicts=verdicts + [Verdict(v) for v in data["verdicts"]], claimed=claimed
@@ -127,7 +104,7 @@ class HttpJobStore:
     async def renew(self, beat: Beat) -> Renewal:
         check_batch(beat.held)
         return wire.load_renewal(
-            await self._post("renew", wire.dump_beat(beat), patience=BEAT_SECONDS)
+            await self._post("renew", wire.dump_beat(beat), answer_seconds=BEAT_SECONDS)
         )
 
     async def progress(self, updates: Sequence[ProgressUpdate]) -> list[bool]:
@@ -165,31 +142,10 @@ class HttpJobStore:
         return written
 
     async def _post(
-        self, verb: str, body: wire.Document, *, patience: float = ANSWER_SECONDS
+        self, verb: str, body: wire.Document, *, answer_seconds: float = ANSWER_SECONDS
     ) -> Any:
-        return await self._call("POST", f"/{verb}", content=wire.encode(body), patience=patience)
-
-    async def _call(
-        self,
-        method: str,
-        path: str,
-        *,
-        content: bytes | None = None,
-        patience: float = ANSWER_SECONDS,
-    ) -> Any:
-        timeout = httpx2.Timeout(patience, connect=5.0)
-        try:
-            answer = await self._http.request(method, path, content=content, timeout=timeout)
-        except httpx2.TransportError as e:
-            raise Unavailable(
-                f"The control plane at {self._url} does not answer ({type(e).__name__})."
-            ) from e
-        if not answer.is_success:
-            raise _error(answer)
-        try:
-            return orjson.loads(answer.content)["data"]
-        except (orjson.JSONDecodeError, KeyError, TypeError):
-            raise _stranger(answer) from None
+        content = wire.encode(body)
+        return await self._call("POST", f"/{verb}", content=content, answer_seconds=answer_seconds)
 
 
 def _claim(
@@ -217,27 +173,3 @@ def _chunks(items: Iterable[wire.Document]) -> Iterator[list[orjson.Fragment]]:
         chunk.append(orjson.Fragment(encoded))
         size += len(encoded)
     yield chunk
-
-
-def _error(answer: httpx2.Response) -> PenstockError:
-    """The error that the control plane raised, as it was; a proxy in between has no envelope of
-    ours."""
-    try:
-        error = orjson.loads(answer.content)["error"]
-        details = error["details"]
-        return rebuild(
-            error["code"], error["message"], hint=details.pop("hint", None), details=details
-        )
-    except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
-        return _stranger(answer)
-
-
-def _stranger(answer: httpx2.Response) -> PenstockError:
-    message = (
-        f"{answer.url} answered {answer.status_code}, and not in the words of a control plane."
-    )
-    return (
-        Unavailable(message)
-        if answer.is_server_error
-        else Internal(message, hint="Is PENSTOCK_URL right?")
-    )

@@ -5,29 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
+from penstock.kit.backoff import Backoff
 from penstock.kit.errors import InvalidInput
 from penstock.kit.ids import check_name
 
 if TYPE_CHECKING:
-    import random
     from collections.abc import Callable, Iterable, Iterator
 
     from penstock.jobs.handler import Handler
 
 Services = TypeVar("Services")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Backoff:
-    """Pauses between attempts: base, then times factor, up to a cap; a fifth of each is random."""
-
-    base: float = 2.0
-    factor: float = 3.0
-    cap: float = 300.0
-
-    def pause(self, attempt_no: int, rng: random.Random) -> float:
-        exact = min(self.cap, self.base * self.factor ** max(0, attempt_no - 1))
-        return exact * rng.uniform(0.9, 1.1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

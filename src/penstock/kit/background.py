@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 from prometheus_client import CollectorRegistry, Counter
 
 from penstock.kit import logging
+from penstock.kit.backoff import Backoff
 from penstock.kit.errors import DatabaseUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
 log = logging.get(__name__)
-FIRST_PAUSE = 0.5
-LONGEST_PAUSE = 15.0
+RESTART = Backoff(base=0.5, factor=2.0, cap=15.0, least=0.8, most=1.2)
 
 
 class BackgroundHealth:
@@ -56,7 +56,8 @@ class BackgroundTask:
         self.name = name
         self._work = work
         self._health = health
-        self._pause = FIRST_PAUSE
+        self._tries = 0
+        self._rng = random.Random()  # noqa: S311 - it spreads pauses
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -69,7 +70,7 @@ class BackgroundTask:
                 await self._task
 
     def works(self) -> None:
-        self._pause = FIRST_PAUSE
+        self._tries = 0
         self._health.works(self.name)
 
     async def _run(self) -> None:
@@ -79,10 +80,8 @@ class BackgroundTask:
             except Exception as e:
                 self._health.failed(self.name, e)
                 if isinstance(e, DatabaseUnavailable):
-                    log.warning(
-                        "background_task_waits_for_database", task=self.name, pause=self._pause
-                    )
+                    log.warning("background_task_waits_for_database", task=self.name)
                 else:
-                    log.exception("background_task_failed", task=self.name, pause=self._pause)
-            await asyncio.sleep(self._pause * random.uniform(0.8, 1.2))  # noqa: S311
-            self._pause = min(2 * self._pause, LONGEST_PAUSE)
+                    log.exception("background_task_failed", task=self.name)
+            self._tries += 1
+            await asyncio.sleep(RESTART.pause(self._tries, self._rng))

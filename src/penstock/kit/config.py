@@ -474,6 +474,11 @@ class Settings(BaseSettings):
         return "http" if self.tls_cert is None else "https"
 
     @property
+    def control_plane_url(self) -> str:
+        """Where workers and graph servers find the control plane."""
+        return self.url or f"{self.scheme}://{self.host}:{self.port}"
+
+    @property
     def secret_keys(self) -> list[str]:
         """The key that seals, then those that only open; none without a key."""
         if self.secret_key is None:

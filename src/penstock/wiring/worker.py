@@ -5,9 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from penstock.jobs.control_plane import client_factory
 from penstock.jobs.http_store import HttpJobStore
 from penstock.kit import logging
-from penstock.kit.errors import InvalidInput, PenstockError
+from penstock.kit.errors import PenstockError
 from penstock.kit.ids import worker_name
 from penstock.kit.scratch import sweep_in_background
 from penstock.wiring.job_kinds import default_kinds
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from penstock.jobs.handler import Handlers
     from penstock.jobs.kinds import Kinds
     from penstock.kit.config import Settings
-    from penstock.worker.runtime import StoreFactory
 
 log = logging.get(__name__)
 
@@ -48,7 +48,7 @@ def run_worker(
     sweep_in_background()
     try:
         worker = Worker(
-            store_factory(settings),
+            client_factory(settings, HttpJobStore),
             handlers or _default_handlers(settings),
             kinds or default_kinds(),
             name=name or settings.worker_name or worker_name(),
@@ -74,18 +74,6 @@ def _default_handlers(settings: Settings) -> Handlers:
 
     choose_pool()
     return default_handlers(settings)
-
-
-def store_factory(settings: Settings) -> StoreFactory:
-    """The worker's job store: the control plane's internal API, never the database."""
-    if settings.service_token is None:
-        raise InvalidInput(
-            "A worker needs the service token of its control plane.",
-            hint="Set PENSTOCK_SERVICE_TOKEN.",
-        )
-    url = settings.url or f"{settings.scheme}://{settings.host}:{settings.port}"
-    token = settings.service_token.get_secret_value()
-    return lambda: HttpJobStore(url, token, component="worker")
 
 
 def _split(names: str) -> list[str]:

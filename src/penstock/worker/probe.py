@@ -9,7 +9,8 @@ from operator import index
 from typing import TYPE_CHECKING
 
 from penstock.jobs.handler import Job, Result
-from penstock.jobs.kinds import Backoff, JobKind, KindPolicy
+from penstock.jobs.kinds import JobKind, KindPolicy
+from penstock.kit.backoff import Backoff
 from penstock.kit.errors import InvalidInput
 
 if TYPE_CHECKING:
