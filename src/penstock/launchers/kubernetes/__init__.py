@@ -1,0 +1,1 @@
+"""The Kubernetes launcher: a pod for each graph server."""
