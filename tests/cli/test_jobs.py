@@ -8,6 +8,8 @@ from penstock.cli.home import Home
 from penstock.client.session import Session
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.cli.conftest import Cli
 
 
@@ -111,6 +113,29 @@ def test_migrate_twice_applies_once(cli: Cli, pg: object, database: str) -> None
     done = cli("migrate", "--json", PENSTOCK_DATABASE_URL=database)
     assert done.code == 0
     assert done.json == {"applied": []}
+
+
+def test_migrate_grants_the_role_of_an_autoscaler(
+    cli: Cli, pg: object, database: str, tmp_path: Path
+) -> None:
+    password = tmp_path / "password"
+    password.write_text("a long password\n")
+    options = ("migrate", "--scaling-role", "keda_cli", "--scaling-password-file", str(password))
+    done = cli(*options, "--json", PENSTOCK_DATABASE_URL=database)
+    assert done.json["scaling_role"]["name"] == "keda_cli"
+    assert "reads penstock.scaling alone" in cli(*options, PENSTOCK_DATABASE_URL=database).out
+    password.unlink()
+    refused = cli(*options, PENSTOCK_DATABASE_URL=database)
+    assert refused.code == 2
+    assert "cannot be read" in refused.err
+
+
+def test_a_password_without_a_role_is_refused(cli: Cli, database: str, tmp_path: Path) -> None:
+    refused = cli(
+        "migrate", "--scaling-password-file", str(tmp_path), PENSTOCK_DATABASE_URL=database
+    )
+    assert refused.code == 2
+    assert "--scaling-role" in refused.err
 
 
 def test_a_wrong_setting_is_named_in_a_sentence(cli: Cli) -> None:

@@ -74,9 +74,17 @@ def migrate(
     print_: Annotated[
         bool, Parameter(name="--print", negative="", help="Print the SQL instead of running it.")
     ] = False,
+    scaling_role: Annotated[
+        str | None,
+        Parameter(help="Let this database role of an autoscaler read penstock.scaling alone."),
+    ] = None,
+    scaling_password_file: Annotated[
+        Path | None, Parameter(help="With --scaling-role: a file with the role's password.")
+    ] = None,
     json: Json = False,
 ) -> int:
     """Bring the schema of PENSTOCK_DATABASE_URL up to date."""
+    from penstock.jobs import scaling
     from penstock.kit import config
     from penstock.kit import migrate as migrations
     from penstock.wiring.migrations import MIGRATION_PACKAGES
@@ -96,11 +104,33 @@ def migrate(
             "The embedded database is migrated by `penstock up`.",
         )
         return USAGE
+    if scaling_password_file is not None and scaling_role is None:
+        complain("--scaling-password-file needs --scaling-role.", "Name the role as well.")
+        return USAGE
     with patience("Migrating"):
         applied = asyncio.run(migrations.migrate(settings.database_dsn, found_migrations))
     text = "\n".join(f"applied {name}" for name in applied) or "The schema is up to date."
-    emit({"applied": applied}, as_json=json, render=lambda: out.print(text))
+    shown_result: dict[str, object] = {"applied": applied}
+    if scaling_role is not None:
+        role = asyncio.run(
+            scaling.grant(settings.database_dsn, scaling_role, _password_in(scaling_password_file))
+        )
+        shown_result["scaling_role"] = {"name": role.name, "created": role.created}
+        text += f"\nThe role {role.name} reads {scaling.VIEW} alone."
+    emit(shown_result, as_json=json, render=lambda: out.print(text))
     return 0
+
+
+def _password_in(file: Path | None) -> str | None:
+    from penstock.kit.errors import InvalidInput
+
+    if file is None:
+        return None
+    try:
+        return file.read_text().rstrip("\r\n")
+    except (OSError, UnicodeDecodeError) as e:
+        reason = e.strerror if isinstance(e, OSError) else "it is no text"
+        raise InvalidInput(f"{file} cannot be read: {reason}.") from None
 
 
 def _print_sql(steps: Sequence[Migration]) -> None:

@@ -19,7 +19,6 @@ from penstock.maintenance.actions.context import ActionContext
 from penstock.maintenance.errors import NoSuchTable, Refused, TableUnreadable
 from penstock.maintenance.payloads import EMBEDDED, Order, TableName
 from penstock.maintenance.tables.health import judge
-from penstock.maintenance.tables.protection import opted_out
 from penstock.maintenance.tables.tier import Tier
 
 if TYPE_CHECKING:
@@ -220,6 +219,8 @@ class MaintenanceService:
         return facts, judge(facts, now_ms=_milliseconds(now))
 
     async def _store(self, name: TableName, table: Table, facts: Facts, now: datetime) -> None:
+        from penstock.maintenance.tables.protection import opted_out
+
         health = judge(facts, now_ms=_milliseconds(now))
         await self.store.record_table(
             name, facts, health, enabled=opted_out(table.properties) is None

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from penstock.api.services import Maintenance
+from penstock.kit.errors import InvalidInput
 from penstock.maintenance.policies.planner import MaintenancePlanner
 from penstock.maintenance.policies.repository import Policies
 from penstock.maintenance.repository import MaintenanceStore
@@ -29,6 +31,11 @@ async def keeping(
     if not settings.catalogs:
         yield None
         return
+    if find_spec("pyiceberg") is None:
+        raise InvalidInput(
+            "PENSTOCK_CATALOGS is set, but PyIceberg is not installed.",
+            hint="pip install 'penstock[iceberg]', or unset PENSTOCK_CATALOGS.",
+        )
     pool = CatalogPool(Catalogs(settings.catalogs, settings.maintenance_engines), shared_uri=db.dsn)
     policies = Policies(db)
     service = MaintenanceService(db, jobs, MaintenanceStore(db), pool, policies)
