@@ -2,18 +2,37 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict, cast
 
 from penstock.jobs.control_plane import ControlPlaneClient
+from penstock.maintenance.payloads import OtherTable
 
 if TYPE_CHECKING:
     from penstock.jobs.model import Fence
+    from penstock.kit.json_value import JsonObject, JsonValue
+
+
+class CatalogCredentials(TypedDict):
+    """The configuration and credentials of a catalog, and of the remote engine of a job."""
+
+    name: str
+    type: str
+    uri: str | None
+    shared: bool
+    properties: dict[str, str]
+    engine: dict[str, str] | None
+
+
+class EndedAction(TypedDict):
+    action: str
+    status: str
+    engine: str
+    message: str
 
 
 class MaintenanceControlPlane(ControlPlaneClient):
-    async def catalog(self, fence: Fence) -> dict[str, Any]:
-        """The configuration and credentials of the catalog."""
-        return await self._fenced(fence, "catalog")
+    async def catalog(self, fence: Fence) -> CatalogCredentials:
+        return cast("CatalogCredentials", await self._fenced(fence, "catalog"))
 
     async def hold(self, fence: Fence) -> None:
         """Raise StaleAttempt when another attempt holds the job."""
@@ -26,22 +45,21 @@ class MaintenanceControlPlane(ControlPlaneClient):
         """Move the table's metadata pointer. Idempotent, so it is retried until it is answered."""
         return bool((await self._fenced(fence, "swap", old=old, new=new))["moved"])
 
-    async def other_tables(self, fence: Fence) -> list[dict[str, Any]]:
+    async def other_tables(self, fence: Fence) -> list[OtherTable]:
         """The tables that may share the storage of a job's table."""
-        tables: list[dict[str, Any]] = (await self._fenced(fence, "neighbours"))["tables"]
-        return tables
+        tables = cast("list[dict[str, str]]", (await self._fenced(fence, "neighbours"))["tables"])
+        return [OtherTable(**table) for table in tables]
 
-    async def action_ended(self, fence: Fence, outcome: dict[str, Any]) -> None:
+    async def action_ended(self, fence: Fence, outcome: JsonObject) -> None:
         await self._fenced(fence, "actions", outcome=outcome)
 
-    async def ended_actions(self, fence: Fence) -> list[dict[str, Any]]:
+    async def ended_actions(self, fence: Fence) -> list[EndedAction]:
         """The outcomes of actions that earlier attempts of this job finished."""
-        outcomes: list[dict[str, Any]] = (await self._fenced(fence, "ended-actions"))["outcomes"]
-        return outcomes
+        return cast("list[EndedAction]", (await self._fenced(fence, "ended-actions"))["outcomes"])
 
-    async def _fenced(self, fence: Fence, call: str, **more: Any) -> dict[str, Any]:
+    async def _fenced(self, fence: Fence, call: str, **more: JsonValue) -> JsonObject:
         body = {"attempt_id": fence.attempt_id, **more}
-        answer: dict[str, Any] = await self._internal(
+        answer: JsonObject = await self._internal(
             "POST", f"maintenance/{fence.job_id}/{call}", body
         )
         return answer

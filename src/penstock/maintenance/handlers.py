@@ -11,7 +11,7 @@ right before. A remote engine is polled while the job is parked in between.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from penstock.jobs.handler import Answer, Park, Result, Stop, Stopped
 from penstock.kit.errors import StaleAttempt
@@ -23,9 +23,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
 
     from penstock.jobs.handler import Job, JobContext
+    from penstock.kit.json_value import JsonObject
     from penstock.maintenance.actions.context import ActionContext
     from penstock.maintenance.actions.model import Action
-    from penstock.maintenance.control_plane import MaintenanceControlPlane
+    from penstock.maintenance.control_plane import CatalogCredentials, MaintenanceControlPlane
     from penstock.maintenance.tables.table_access import TableAccess
 
 T = TypeVar("T")
@@ -76,7 +77,7 @@ class Maintainer:
         table_access: TableAccess,
         action_context: ActionContext,
         ctx: JobContext,
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         left = (
             0
             if order.dry_run
@@ -100,7 +101,7 @@ class Maintainer:
             self._step("action_told")
             outcomes.append(outcome)
         ended_before = [str(action.name) for action in order.actions if action.name in earlier]
-        return _result(order, left, outcomes) | {"ended_by_earlier_attempts": ended_before}
+        return {**_result(order, left, outcomes), "ended_by_earlier_attempts": [*ended_before]}
 
     async def _poll_remote(
         self,
@@ -123,8 +124,8 @@ class Maintainer:
             )
         else:
             state = RemoteState.read(job.state)
-        engine_config = (await control_plane.catalog(ctx.fence))["engine"]
-        async with open_engine(engine_config, str(job.job_id)) as engine:
+        catalog = await control_plane.catalog(ctx.fence)
+        async with open_engine(_engine(catalog), str(job.job_id)) as engine:
             answer = await RemoteMaintenance(
                 job, ctx, control_plane, order, engine, table_access, action_context
             ).look(state)
@@ -147,8 +148,8 @@ class RemoteCanceller:
         if not state.query_id:
             return Result()
         async with self._connect() as control_plane:
-            engine_config = (await control_plane.catalog(ctx.fence))["engine"]
-        async with open_engine(engine_config, str(job.job_id)) as engine:
+            catalog = await control_plane.catalog(ctx.fence)
+        async with open_engine(_engine(catalog), str(job.job_id)) as engine:
             await engine.cancel(state.query)
         return Result({"query_id": state.query_id})
 
@@ -169,9 +170,9 @@ async def _ended_before(
     return {outcome.action: outcome for outcome in outcomes if outcome.status not in _TRIED_AGAIN}
 
 
-def _result(order: Order, left: int, outcomes: Sequence[Outcome]) -> dict[str, Any]:
+def _result(order: Order, left: int, outcomes: Sequence[Outcome]) -> JsonObject:
     _check(outcomes)
-    return {"table": str(order.name), "leftovers_removed": left, "actions": _statuses(outcomes)}
+    return {"table": str(order.name), "leftovers_removed": left, "actions": {**_statuses(outcomes)}}
 
 
 def _check(outcomes: Sequence[Outcome]) -> None:
@@ -186,6 +187,12 @@ def _check(outcomes: Sequence[Outcome]) -> None:
 
 def _statuses(outcomes: Sequence[Outcome]) -> dict[str, str]:
     return {str(outcome.action): str(outcome.status) for outcome in outcomes}
+
+
+def _engine(catalog: CatalogCredentials) -> Mapping[str, str]:
+    if catalog["engine"] is None:
+        raise AssertionError("the control plane sends the engine of a remote job")
+    return catalog["engine"]
 
 
 def _remove_leftovers(table_access: TableAccess, action_context: ActionContext) -> int:
@@ -212,7 +219,7 @@ async def _open_table_access(
     order: Order,
     ctx: JobContext,
     action_context: ActionContext,
-    catalog: Mapping[str, Any],
+    catalog: CatalogCredentials,
 ) -> TableAccess:
     """Access through the control plane for the shared catalog, otherwise directly."""
     from penstock.maintenance.tables.catalogs import CatalogConfig, open_catalog
@@ -221,7 +228,7 @@ async def _open_table_access(
 
     loop, fence = asyncio.get_running_loop(), ctx.fence
 
-    def call(request: Coroutine[Any, Any, T]) -> T:
+    def call(request: Coroutine[object, None, T]) -> T:
         """Run a coroutine on the event loop and wait for it, from the engine's thread."""
         return asyncio.run_coroutine_threadsafe(request, loop).result()
 

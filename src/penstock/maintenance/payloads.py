@@ -1,13 +1,14 @@
-"""Payloads of maintenance jobs: the table, the actions and the engine."""
+"""What maintenance jobs carry and ask for: the table, the actions, the engine, other tables."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 from penstock.maintenance.actions.model import Action, parse
 
 if TYPE_CHECKING:
+    from penstock.kit.json_value import JsonObject
     from penstock.maintenance.tables.table_access import Identifier
 
 MAINTENANCE = "maintenance"
@@ -38,6 +39,29 @@ class TableName:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OtherTable:
+    """Another table than the job's, as far as the control plane knows it."""
+
+    catalog: str
+    db: str
+    table: str
+    metadata_location: str | None = None
+    location: str | None = None
+
+
+class OrderDocument(TypedDict):
+    """An `Order` as its job carries it."""
+
+    catalog: str
+    db: str
+    table: str
+    actions: list[JsonObject]
+    engine: str
+    dry_run: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
     name: TableName
     actions: tuple[Action, ...]
@@ -49,7 +73,7 @@ class Order:
     def kind(self) -> str:
         return MAINTENANCE if self.engine == EMBEDDED else REMOTE
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> OrderDocument:
         return {
             "catalog": self.name.catalog,
             "db": self.name.db,
@@ -61,7 +85,7 @@ class Order:
         }
 
     @classmethod
-    def read(cls, payload: dict[str, Any]) -> Order:
+    def read(cls, payload: OrderDocument) -> Order:
         return cls(
             name=TableName(catalog=payload["catalog"], db=payload["db"], table=payload["table"]),
             actions=parse(payload["actions"]),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 import orjson
 
 from penstock.kit.sqlfile import load
+from penstock.maintenance.payloads import OtherTable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -17,9 +18,10 @@ if TYPE_CHECKING:
     import asyncpg
 
     from penstock.kit.db import Db, Tx
+    from penstock.kit.json_value import JsonObject, JsonValue
     from penstock.maintenance.payloads import TableName
-    from penstock.maintenance.tables.facts import Facts
-    from penstock.maintenance.tables.health import Health
+    from penstock.maintenance.tables.facts import Facts, StoredFacts
+    from penstock.maintenance.tables.health import Health, StoredHealth
 
 SQL = load("penstock.maintenance.sql")
 
@@ -34,21 +36,20 @@ class SeenTable:
     enabled: bool | None
     """None if the table could not be read; then `error` is set and `score` is None."""
     score: int | None
-    facts: dict[str, Any]
-    health: dict[str, Any]
+    facts: StoredFacts
+    health: StoredHealth
     error: str | None
     seen_at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OtherTable:
-    """Another table than the job's, as far as this database knows it."""
+class EndedAction(TypedDict):
+    """An action as an attempt ended it; `result` is its `Outcome`."""
 
-    catalog: str
-    db: str
-    table: str
-    metadata_location: str | None = None
-    location: str | None = None
+    action: str
+    status: str
+    attempt_id: UUID
+    ended_at: datetime
+    result: JsonObject
 
 
 class MaintenanceStore:
@@ -132,7 +133,7 @@ class MaintenanceStore:
         return await self._db.fetch(SQL.job_last, **name.values())
 
     async def action_ended(
-        self, tx: Tx, job_id: int, attempt_id: UUID, result: Mapping[str, Any]
+        self, tx: Tx, job_id: int, attempt_id: UUID, result: Mapping[str, JsonValue]
     ) -> None:
         await tx.changed(
             SQL.action_put,
@@ -143,9 +144,18 @@ class MaintenanceStore:
             result=dump(result),
         )
 
-    async def actions(self, job_id: int) -> list[dict[str, Any]]:
+    async def actions(self, job_id: int) -> list[EndedAction]:
         rows = await self._db.fetch(SQL.action_list, job_id=job_id)
-        return [dict(row) | {"result": orjson.loads(row["result"])} for row in rows]
+        return [
+            {
+                "action": row["action"],
+                "status": row["status"],
+                "attempt_id": row["attempt_id"],
+                "ended_at": row["ended_at"],
+                "result": orjson.loads(row["result"]),
+            }
+            for row in rows
+        ]
 
     # the pointers of a catalog that lives in this database
 

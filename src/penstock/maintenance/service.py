@@ -8,7 +8,7 @@ catalogs does not need it.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from penstock.jobs.model import JobSpec
@@ -104,8 +104,7 @@ class MaintenanceService:
         """The current snapshot of a table, from the last refresh or else from the catalog."""
         seen = await self.store.seen(name)
         if seen is not None and seen.error is None:
-            snapshot_id: int | None = seen.facts.get("snapshot_id")
-            return snapshot_id
+            return seen.facts.get("snapshot_id")
         facts, _ = await self.look(name, Tier.METADATA)
         return facts.snapshot_id
 
@@ -141,7 +140,7 @@ class MaintenanceService:
             others = await self.store.other_tables(tx, name, self.pool.catalogs.shared)
         if self.pool.catalogs.get(name.catalog).shared:  # its TableAccess reads them itself
             others = [table for table in others if table.metadata_location is None]
-        pointers = [TablePointer.read(asdict(table)) for table in others]
+        pointers = [TablePointer.read(table) for table in others]
         table_access = await asyncio.to_thread(self.pool.table_access, name, pointers)
         return [
             await asyncio.to_thread(embedded.plan, table_access, context, action)

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 from penstock.jobs import wire
 from penstock.jobs.control_plane import ControlPlaneClient
 
 if TYPE_CHECKING:
     from penstock.jobs.model import Fence
+    from penstock.kit.json_value import JsonObject
+
+
+class Callback(TypedDict):
+    """What the webhook of a finished run sends, where to, and what an address may be."""
+
+    url: str
+    body: str
+    signature: str
+    outbound: JsonObject
 
 
 class ReconcileControlPlane(ControlPlaneClient):
-    async def start_run(self, fence: Fence, recipe_id: str, parameters: dict[str, Any]) -> int:
+    async def start_run(self, fence: Fence, recipe_id: str, parameters: JsonObject) -> int:
         """Start the run of a scheduled job; a second call returns the same run."""
         body = {**wire.dump_fence(fence), "recipe_id": recipe_id, "parameters": parameters}
         return int((await self._internal("POST", "runs/start", body))["run_id"])
 
-    async def run_callback(self, run_id: int) -> dict[str, Any]:
-        """The URL, body, signature and outbound policy of a run's callback."""
-        callback: dict[str, Any] = await self._internal("GET", f"runs/{run_id}/callback")
+    async def run_callback(self, run_id: int) -> Callback:
+        callback: Callback = await self._internal("GET", f"runs/{run_id}/callback")
         return callback

@@ -1,8 +1,7 @@
 """The Iceberg REST catalog API, for other engines. Responses and errors follow that protocol."""
 
 import asyncio
-from collections.abc import Callable
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
@@ -13,7 +12,13 @@ from penstock.api.request_bodies import PayloadRoute
 from penstock.api.services import HasMaintenance, Maintenance
 from penstock.jobs.http_bodies import NAME_PATTERN
 from penstock.kit.errors import Conflict, NotFound, PenstockError
+from penstock.kit.json_value import JsonObject
 from penstock.maintenance.errors import CatalogUnavailable, TableUnreadable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.maintenance.tables.rest_catalog import RestCatalogAdapter
 
 PROTOCOL = {
     400: "BadRequestException",
@@ -118,25 +123,21 @@ async def commit(
     )
 
 
-def _read(content: bytes, *needed: str) -> dict[str, Any]:
+def _read(content: bytes, *needed: str) -> JsonObject:
     from penstock.maintenance.tables.rest_catalog import read_body
 
     return read_body(content, *needed)
 
 
 async def _answer(
-    maintenance: Maintenance, catalog: str, ask: Callable[[Any], dict[str, Any]]
+    maintenance: Maintenance, catalog: str, ask: "Callable[[RestCatalogAdapter], JsonObject]"
 ) -> Response:
-    from penstock.maintenance.tables.rest_catalog import (
-        ProtocolError,
-        RestCatalogAdapter,
-        error_body,
-    )
+    from penstock.maintenance.tables import rest_catalog
 
     try:
         opened = await asyncio.to_thread(maintenance.service.pool.get, catalog)
-        return Reply(await asyncio.to_thread(ask, RestCatalogAdapter(opened)))
-    except ProtocolError as e:
+        return Reply(await asyncio.to_thread(ask, rest_catalog.RestCatalogAdapter(opened)))
+    except rest_catalog.ProtocolError as e:
         return Reply(e.body, status_code=e.status)
     except PenstockError as e:
-        return Reply(error_body(e), status_code=e.status)
+        return Reply(rest_catalog.error_body(e), status_code=e.status)

@@ -2,10 +2,11 @@
 
 from dataclasses import asdict
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, cast
 from uuid import UUID
 
 import orjson
+from asyncpg import Record
 from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
@@ -19,12 +20,16 @@ from penstock.api.services import HasMaintenance, Maintenance, ServicesDep
 from penstock.jobs.http_bodies import Body, Name, Text
 from penstock.jobs.model import Status
 from penstock.kit.errors import Conflict, Draining, NotFound, PayloadTooLarge, ResourceLocked
+from penstock.kit.json_value import JsonObject, JsonValue
 from penstock.maintenance.actions.model import parse
 from penstock.maintenance.errors import CatalogUnavailable, Refused, TableUnreadable, UnknownAction
-from penstock.maintenance.payloads import EMBEDDED, Order
+from penstock.maintenance.payloads import EMBEDDED, Order, OrderDocument
 from penstock.maintenance.policies.model import Policy
 from penstock.maintenance.repository import SeenTable
 from penstock.maintenance.tables.tier import Tier
+
+if TYPE_CHECKING:
+    from penstock.maintenance.policies.model import Definition
 
 IDENTIFIER = r"^[A-Za-z0-9_][A-Za-z0-9_.\-]{0,199}$"
 Db = Annotated[str, Path(pattern=IDENTIFIER, examples=["shop"])]
@@ -32,7 +37,7 @@ Table = Annotated[str, Path(pattern=IDENTIFIER.replace(".\\-", "\\-"), examples=
 Catalog = Annotated[Name | None, Query(description="Default: the first configured catalog.")]
 ActionName = Annotated[str, Field(max_length=200)]
 GivenActions = Annotated[
-    list[ActionName | Annotated[dict[ActionName, Any], Field(max_length=50)]],
+    list[ActionName | Annotated[dict[ActionName, JsonValue], Field(max_length=50)]],
     Field(
         max_length=10,
         examples=[["expire_snapshots", {"name": "rewrite_data_files", "max_files": 500}]],
@@ -65,14 +70,14 @@ class TableView(BaseModel):
     table: str
     enabled: bool | None = Field(description="Null for a table that cannot be read.")
     score: int | None = Field(description="Null for a table that cannot be read.")
-    facts: dict[str, Any]
-    health: dict[str, Any]
+    facts: JsonObject
+    health: JsonObject
     error: str | None = Field(description="Why it cannot be read.")
     seen_at: datetime
 
 
 class Facts(BaseModel):
-    facts: dict[str, Any]
+    facts: JsonObject
 
 
 class Health(BaseModel):
@@ -84,7 +89,7 @@ class Health(BaseModel):
     score: int
     level: str
     tier: str
-    issues: list[dict[str, Any]]
+    issues: list[JsonObject]
 
 
 class Recommendation(BaseModel):
@@ -101,18 +106,18 @@ class HistoryEntry(BaseModel):
     created_at: datetime
     created_by: str | None
     policy: str | None
-    actions: list[Any]
+    actions: list[JsonValue]
     dry_run: bool
     status: str
     maintenance_status: MaintenanceStatus | None = Field(
         description="The status in the terms of maintenance clients; null if no longer known."
     )
     finished_at: datetime | None
-    error: Any
+    error: JsonValue
 
 
 class Outcomes(BaseModel):
-    outcomes: list[dict[str, Any]]
+    outcomes: list[JsonObject]
 
 
 class CacheOfCatalog(BaseModel):
@@ -141,7 +146,7 @@ class ActionView(BaseModel):
         description="The attempt that ended it; a job with several attempts has several."
     )
     ended_at: datetime
-    result: dict[str, Any]
+    result: JsonObject
 
 
 class TableQuery(Page):
@@ -260,7 +265,7 @@ async def history(
     rows, total = await maintenance.service.store.history(
         name, limit=query.limit, offset=query.offset
     )
-    return query.of([_entry(dict(row)) for row in rows], total, request)
+    return query.of([_entry(row) for row in rows], total, request)
 
 
 async def plan(
@@ -300,8 +305,8 @@ async def maintain(
     return Data(data=detail(await services.store.job(job_id)))
 
 
-def _entry(row: dict[str, Any]) -> HistoryEntry:
-    order = _read(row["payload"])
+def _entry(row: Record) -> HistoryEntry:
+    order: OrderDocument = orjson.loads(row["payload"])
     state = row["status"] if row["status"] is not None else row["live"]
     return HistoryEntry(
         **{
@@ -311,12 +316,8 @@ def _entry(row: dict[str, Any]) -> HistoryEntry:
         dry_run=order["dry_run"],
         status="unknown" if state is None else Status(state).word,
         maintenance_status=None if state is None else maintenance_status(Status(state)),
-        error=None if row["error"] is None else _read(row["error"]),
+        error=None if row["error"] is None else orjson.loads(row["error"]),
     )
-
-
-def _read(text: str) -> Any:
-    return orjson.loads(text)
 
 
 def _router(prefix: str) -> APIRouter:
@@ -407,14 +408,14 @@ class PoliciesBody(Body):
 
 
 class PoliciesView(BaseModel):
-    policies: list[dict[str, Any]]
+    policies: list[JsonObject]
 
 
 class RunView(BaseModel):
     run_id: int
     at: datetime
     assessed: int
-    skipped: Any
+    skipped: JsonValue
     healthy: int
     submitted: int
     completed: int
@@ -435,7 +436,10 @@ async def put_policies(
     body: PoliciesBody, maintenance: HasMaintenance, grant: Permit
 ) -> Data[PoliciesView]:
     """Replaces all of them; the first that matches a table applies to it."""
-    documents = [policy.model_dump(by_alias=True, exclude_none=True) for policy in body.policies]
+    documents = [
+        cast("Definition", policy.model_dump(by_alias=True, exclude_none=True))
+        for policy in body.policies
+    ]
     await maintenance.policies.replace(documents, actor=grant.username)
     return Data(data=PoliciesView(policies=await maintenance.policies.definitions()))
 
@@ -456,6 +460,4 @@ async def actions_of(
 ) -> Data[list[ActionView]]:
     await services.store.job(job_id)
     rows = await maintenance.service.store.actions(job_id)
-    return Data(
-        data=[ActionView(**{key: row[key] for key in ActionView.model_fields}) for row in rows]
-    )
+    return Data(data=[ActionView(**row) for row in rows])

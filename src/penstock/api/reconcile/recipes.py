@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import BaseModel, Field, ValidationError
@@ -24,6 +24,7 @@ from penstock.jobs.http_bodies import Body
 from penstock.jobs.model import JobSpec
 from penstock.jobs.scheduler import Schedule as ClockSchedule
 from penstock.kit.errors import Conflict, InvalidInput, NotFound, PayloadTooLarge, RateLimited
+from penstock.kit.json_value import JsonObject
 from penstock.reconcile.errors import RecipeInvalid
 from penstock.reconcile.matching.decided import Decided
 from penstock.reconcile.matching.explain import explain, words_of
@@ -56,7 +57,7 @@ class Recipe(BaseModel):
     version: int = Field(examples=[1])
     latest: int = Field(examples=[1])
     digest: str = Field(description="Equal for two equivalent recipes.")
-    document: dict[str, Any]
+    document: JsonObject
     created_by: str
     created_at: datetime
 
@@ -103,7 +104,7 @@ class SuggestBody(Body):
 
 
 class Suggested(BaseModel):
-    rules: list[dict[str, Any]]
+    rules: list[JsonObject]
     why: list[str]
     pairs: int = Field(description="The number of manual matches that were used.")
 
@@ -116,16 +117,14 @@ class PreviewBody(Body):
 
 
 class Previewed(BaseModel):
-    totals: dict[str, Any]
-    rules: list[dict[str, Any]]
+    totals: JsonObject
+    rules: list[JsonObject]
     warnings: list[Fault]
-    matched: list[dict[str, Any]] = Field(
-        description="The first rows; amounts are text, to be exact."
-    )
-    unmatched_left: list[dict[str, Any]]
-    unmatched_right: list[dict[str, Any]]
-    duplicates: list[dict[str, Any]]
-    ambiguous: list[dict[str, Any]]
+    matched: list[JsonObject] = Field(description="The first rows; amounts are text, to be exact.")
+    unmatched_left: list[JsonObject]
+    unmatched_right: list[JsonObject]
+    duplicates: list[JsonObject]
+    ambiguous: list[JsonObject]
 
 
 class ScheduleBody(Body):
@@ -366,7 +365,7 @@ async def _sides(body: SuggestBody, it: Reconciliation) -> tuple[Side, Side]:
     try:
         left, right = (
             Side.model_validate(side or saved_sides.get(name))
-            for name, side in (("left", body.left), ("right", body.right))
+            for name, side in zip(SIDES, (body.left, body.right), strict=True)
         )
     except ValidationError as e:
         first = e.errors(include_url=False, include_input=False)[0]

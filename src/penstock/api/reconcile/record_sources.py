@@ -1,7 +1,7 @@
 """Routes of record sources: data sources by alias, with previews of their rows."""
 
 import asyncio
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import pyarrow as pa
 from fastapi import APIRouter, Path, Query, Request
@@ -24,6 +24,7 @@ from penstock.kit.errors import (
     PermissionDenied,
     RateLimited,
 )
+from penstock.kit.json_value import JsonObject, JsonValue
 from penstock.reconcile.matching.exact_values import rows as exact_rows
 from penstock.reconcile.recipes import document_errors
 from penstock.reconcile.recipes.model import MAX_FILTERS, Side
@@ -54,14 +55,14 @@ class SourceQuery(Page):
 class NewSource(Body):
     alias: Annotated[str, Field(min_length=1, max_length=200, examples=["ledger"])]
     type: Annotated[str, Field(max_length=40, examples=["postgres"])]
-    config: dict[FieldName, Any] = Field(default_factory=dict, max_length=100)
+    config: dict[FieldName, JsonValue] = Field(default_factory=dict, max_length=100)
     credentials: dict[FieldName, Secret] = Field(default_factory=dict, max_length=20)
 
 
 class ScopedBody(Body):
     table: Annotated[str, Field(max_length=500)] | None = None
     query: Annotated[str, Field(max_length=100_000)] | None = None
-    filters: list[Annotated[dict[FieldName, Any], Field(max_length=20)]] = Field(
+    filters: list[Annotated[dict[FieldName, JsonValue], Field(max_length=20)]] = Field(
         default_factory=list, max_length=MAX_FILTERS
     )
     limit: Annotated[int, Field(ge=1, le=MAX_ROWS)] = 50
@@ -69,7 +70,7 @@ class ScopedBody(Body):
 
 class Rows(BaseModel):
     columns: list[dict[str, str]]
-    rows: list[dict[str, Any]] = Field(description="Amounts are text, to be exact.")
+    rows: list[JsonObject] = Field(description="Amounts are text, to be exact.")
 
 
 @router.get("", summary="List sources", responses=declare(*PUBLIC))
@@ -166,10 +167,10 @@ async def _rows(alias: str, body: ScopedBody, it: Reconciliation, grant: Grant) 
     return Rows(columns=columns, rows=await asyncio.to_thread(plain_rows, table))
 
 
-def plain_rows(table: pa.Table) -> list[dict[str, Any]]:
+def plain_rows(table: pa.Table) -> list[JsonObject]:
     return [{name: plain(value) for name, value in row.items()} for row in exact_rows(table)]
 
 
-def plain(value: object) -> object:
+def plain(value: object) -> JsonValue:
     """An exact JSON value."""
     return value if value is None or isinstance(value, bool | int | str) else str(value)

@@ -4,7 +4,7 @@ import hmac
 from collections.abc import AsyncIterator
 from dataclasses import asdict
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 from uuid import UUID
 
 import orjson
@@ -33,11 +33,14 @@ from penstock.kit.errors import (
     NotFound,
     PayloadTooLarge,
 )
+from penstock.kit.json_value import JsonObject
 from penstock.kit.security_headers import POLICY
 from penstock.reconcile.errors import RecipeInvalid
 from penstock.reconcile.evidence import manifest as manifests
+from penstock.reconcile.evidence.document import Manifest, RunResult
 from penstock.reconcile.evidence.formulas import Formulas
 from penstock.reconcile.recipes import validation
+from penstock.reconcile.recipes.model import RecipeDocument
 from penstock.reconcile.runs.model import Run as Record
 from penstock.reconcile.runs.model import RunStatus
 from penstock.reconcile.runs.service import Asker
@@ -85,14 +88,14 @@ class Run(BaseModel):
     status: RunStatus
     progress: Progress
     owner: str
-    parameters: dict[str, Any]
-    totals: dict[str, Any] | None = Field(
+    parameters: JsonObject
+    totals: JsonObject | None = Field(
         description="Rows, matches, breaks, amounts and reasons per side."
     )
-    rules: list[dict[str, Any]] | None
+    rules: list[JsonObject] | None
     timings: dict[str, float] | None
     evidence_sha256: str | None = Field(description="Equal for two runs with equal results.")
-    error: dict[str, Any] | None
+    error: JsonObject | None
     retry_of: int | None
     callback_secret: str | None = Field(
         None, description="The key that signs the callback; returned once, to the caller."
@@ -249,7 +252,7 @@ async def events(
 
 
 @router.get("/{run_id}/manifest", summary="Show a run's manifest", responses=EVIDENCE)
-async def manifest(run_id: RunId, it: HasReconciliation, grant: Permit) -> Data[dict[str, Any]]:
+async def manifest(run_id: RunId, it: HasReconciliation, grant: Permit) -> Data[JsonObject]:
     return Data(data=await _manifest(await _readable(run_id, it, grant), it))
 
 
@@ -342,11 +345,11 @@ async def callback(run_id: RunId, it: HasReconciliation) -> Data[Callback]:
     return Data(data=Callback(url=run.callback_url, body=body, signature=signature, outbound=rules))
 
 
-async def _document(body: NewRun, it: Reconciliation) -> tuple[dict[str, Any], int | None]:
+async def _document(body: NewRun, it: Reconciliation) -> tuple[RecipeDocument, int | None]:
     if (body.recipe is None) == (body.recipe_id is None):
         raise InvalidInput("Send either recipe_id or recipe.")
     if body.recipe is not None:
-        document = orjson.loads(orjson.dumps(body.recipe))
+        document: RecipeDocument = orjson.loads(orjson.dumps(body.recipe))
         if body.sources:
             validation.read(document)
         return document, None
@@ -354,7 +357,7 @@ async def _document(body: NewRun, it: Reconciliation) -> tuple[dict[str, Any], i
     return orjson.loads(orjson.dumps(dict(saved.document))), saved.version
 
 
-def _replaced(side: dict[str, Any], override: dict[str, Any]) -> dict[str, Any]:
+def _replaced(side: JsonObject, override: JsonObject) -> JsonObject:
     """An override of the location replaces it entirely, instead of merging it with the recipe's."""
     place, part = {"source", "upload"}, {"table", "query"}
     dropped = place | part if override.keys() & place else part if override.keys() & part else set()
@@ -374,7 +377,7 @@ async def _readable(run_id: int, it: Reconciliation, grant: Grant) -> Record:
     return run
 
 
-async def _manifest(run: Record, it: Reconciliation) -> dict[str, Any]:
+async def _manifest(run: Record, it: Reconciliation) -> Manifest:
     if run.result is None:
         raise InvalidState(
             f"Run {run.run_id} is {run.status}; it has no evidence.", status=str(run.status)
@@ -399,7 +402,7 @@ async def _events(run_id: int, request: Request, it: Reconciliation) -> AsyncIte
 
 
 async def _shown(run: Record, it: Reconciliation) -> Run:
-    result = run.result or {}
+    result: RunResult = run.result or {}
     return Run(
         run_id=run.run_id,
         recipe_id=run.recipe_id,

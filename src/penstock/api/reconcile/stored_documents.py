@@ -3,15 +3,17 @@ refused by field."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import orjson
 from pydantic import AfterValidator, Field
 
+from penstock.kit.json_value import JsonObject, JsonValue
+
 _NUL = b"\\u0000"
 
 
-def _storable(value: dict[str, Any]) -> dict[str, Any]:
+def _storable(value: JsonObject) -> JsonObject:
     try:
         text = orjson.dumps(value)
     except TypeError:
@@ -23,5 +25,7 @@ def _storable(value: dict[str, Any]) -> dict[str, Any]:
 
 MAX_FIELDS = 200
 FieldName = Annotated[str, Field(max_length=200)]
-Document = Annotated[dict[FieldName, Any], Field(max_length=MAX_FIELDS), AfterValidator(_storable)]
+Document = Annotated[
+    dict[FieldName, JsonValue], Field(max_length=MAX_FIELDS), AfterValidator(_storable)
+]
 STORABLE_TEXT = AfterValidator(lambda text: _storable({"": text})[""])

@@ -23,9 +23,9 @@ TOO_SMALL = "The budget is too small to do any part of the action."
 class Budget:
     def __init__(self, context: ActionContext, action: Action) -> None:
         self._context = context
-        self._files: float = action.options.get("max_files", float("inf"))
-        self._bytes: float = action.options.get("max_bytes", float("inf"))
-        self._seconds: float = action.options.get("max_seconds", float("inf"))
+        self._files = float(action.options.get("max_files", "inf"))
+        self._bytes = float(action.options.get("max_bytes", "inf"))
+        self._seconds = float(action.options.get("max_seconds", "inf"))
         self.spent = False
         """Whether any work was left out."""
 

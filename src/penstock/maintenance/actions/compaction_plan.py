@@ -172,7 +172,7 @@ class _Planning:
         return entries
 
     def _wanted(self) -> Sequence[ManifestEntry]:
-        where = self._action.options.get("where")
+        where = self._action.text("where")
         entries = self._rewritable()
         if where is None:
             return entries

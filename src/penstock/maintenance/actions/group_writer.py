@@ -86,7 +86,7 @@ class GroupWriter:
         self._target = target
         self._arrow = file_schema(table.schema())
         self._statistics = StatisticsPlan.of(table.schema(), table.properties)
-        self._order = read_order(table, self._arrow, action.options.get("sort_order"))
+        self._order = read_order(table, self._arrow, action.text("sort_order"))
         self._reader = DataFileReader(table, self._arrow)
         self._others = IndependentReaders(table, self._arrow, self._reader)
         self._checked: set[tuple[bytes, bool]] = set()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias
 
 from penstock.kit.errors import InvalidInput
 from penstock.maintenance.errors import UnknownAction
@@ -16,8 +16,11 @@ from penstock.maintenance.errors import UnknownAction
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from penstock.kit.json_value import JsonObject, JsonValue
+
 MB = 1024 * 1024
 DAY_SECONDS = 86_400
+OptionValue: TypeAlias = bool | int | float | str
 
 
 class Name(enum.StrEnum):
@@ -77,16 +80,19 @@ MAX_TEXT = 2000
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
     name: Name
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, OptionValue] = field(default_factory=dict)
 
     def number(self, option: str, default: float) -> int:
         return int(self.options.get(option, default))
 
-    def to_json(self) -> dict[str, Any]:
+    def text(self, option: str) -> str | None:
+        return None if option not in self.options else str(self.options[option])
+
+    def to_json(self) -> JsonObject:
         return {"name": str(self.name), **self.options}
 
 
-def parse(requested: Sequence[str | Mapping[str, Any]]) -> tuple[Action, ...]:
+def parse(requested: Sequence[str | Mapping[str, JsonValue]]) -> tuple[Action, ...]:
     """Validate requested actions and put them in the order in which they run."""
     if not requested:
         raise UnknownAction("No action was requested.", hint=f"Known actions: {', '.join(ORDER)}.")
@@ -97,7 +103,7 @@ def parse(requested: Sequence[str | Mapping[str, Any]]) -> tuple[Action, ...]:
     return tuple(sorted(actions, key=lambda action: ORDER.index(action.name)))
 
 
-def _action(request: str | Mapping[str, Any]) -> Action:
+def _action(request: str | Mapping[str, JsonValue]) -> Action:
     fields = {"name": request} if isinstance(request, str) else dict(request)
     word = fields.pop("name", None)
     if word not in set(ORDER):
@@ -110,7 +116,7 @@ def _action(request: str | Mapping[str, Any]) -> Action:
     )
 
 
-def _checked(name: Name, key: str, value: object) -> object:
+def _checked(name: Name, key: str, value: JsonValue) -> OptionValue:
     option = OPTIONS[name].get(key)
     if option is None:
         raise InvalidInput(
@@ -129,7 +135,7 @@ def _checked(name: Name, key: str, value: object) -> object:
         numeric = isinstance(value, int | option.kind) and not isinstance(value, bool)
         fits = numeric and option.low <= float(str(value)) <= option.high
         expected = f"a number from {option.low:g} to {option.high:g}"
-    if not fits:
+    if not fits or not isinstance(value, OptionValue):
         raise InvalidInput(f"{name}: {key} must be {expected}.", field=key)
     return value
 
@@ -174,5 +180,5 @@ class Outcome:
     message: str = ""
     seconds: float = 0.0
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         return asdict(self)

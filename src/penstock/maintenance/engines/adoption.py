@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 from pyiceberg.table.snapshots import ancestors_of
 
@@ -33,12 +33,6 @@ REWRITES = frozenset(
     {Name.REWRITE_DATA_FILES, Name.REWRITE_POSITION_DELETE_FILES, Name.REWRITE_MANIFESTS}
 )
 """Actions that commit a snapshot."""
-_COUNTS = {
-    "rewritten_files": ("deleted-data-files", "removed-delete-files", "manifests-replaced"),
-    "rewritten_bytes": ("removed-files-size",),
-    "added_files": ("added-data-files", "added-delete-files", "manifests-created"),
-    "added_bytes": ("added-files-size",),
-}
 
 
 def measured(table_access: TableAccess) -> tuple[int, dict[str, int]]:
@@ -51,15 +45,31 @@ def landed(table_access: TableAccess, since: int, is_ours: IsOurs) -> bool:
     return any(True for _ in _snapshots(table_access.load(), since, is_ours))
 
 
-def changes(table: Table, since: int, is_ours: IsOurs) -> dict[str, Any]:
+class Changes(TypedDict):
+    """Fields of an `Outcome`."""
+
+    rewritten_files: int
+    rewritten_bytes: int
+    added_files: int
+    added_bytes: int
+    commits: int
+    snapshot_ids: tuple[int, ...]
+
+
+def changes(table: Table, since: int, is_ours: IsOurs) -> Changes:
     """Files and bytes added and removed, by the summaries of our snapshots after `since`."""
     snapshots = list(_snapshots(table, since, is_ours))
-    counts = {
-        name: sum(int(s.get(key, 0)) for _, s in snapshots for key in keys)
-        for name, keys in _COUNTS.items()
-    }
+
+    def total(*keys: str) -> int:
+        return sum(int(summary.get(key, 0)) for _, summary in snapshots for key in keys)
+
     return {
-        **counts,
+        "rewritten_files": total(
+            "deleted-data-files", "removed-delete-files", "manifests-replaced"
+        ),
+        "rewritten_bytes": total("removed-files-size"),
+        "added_files": total("added-data-files", "added-delete-files", "manifests-created"),
+        "added_bytes": total("added-files-size"),
         "commits": len(snapshots),
         "snapshot_ids": tuple(snapshot.snapshot_id for snapshot, _ in snapshots),
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from penstock.maintenance.engines.contract import RemoteEngine
 
 
-def open_engine(config: Mapping[str, Any], trace: str) -> RemoteEngine:
+def open_engine(config: Mapping[str, str], trace: str) -> RemoteEngine:
     """`trace` is the trace token in the engine's query records, if the engine supports one."""
     if config["type"] == "trino":
         from penstock.maintenance.engines.trino import TrinoEngine

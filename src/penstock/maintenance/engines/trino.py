@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self, assert_never
+from typing import TYPE_CHECKING, Self, assert_never
 
 from penstock.kit.outbound import FOR_OPERATOR
 from penstock.maintenance.engines import contract
@@ -34,10 +34,9 @@ class TrinoEngine:
 
     name = "trino"
 
-    def __init__(self, settings: Mapping[str, Any], trace: str) -> None:
+    def __init__(self, settings: Mapping[str, str], trace: str) -> None:
         self._catalog = str(settings["catalog"])
         self.client_timeout = float(settings.get("client_timeout") or CLIENT_TIMEOUT)
-        secrets = {name: settings[name] for name in ("password", "token") if name in settings}
         config = Config(
             url=settings["url"],
             user=settings.get("user", "penstock"),
@@ -45,7 +44,8 @@ class TrinoEngine:
             source="penstock",
             client_tags=("penstock-maintenance",),
             allow_http=str(settings.get("allow_http", "false")).lower() == "true",
-            **secrets,
+            password=settings.get("password"),
+            token=settings.get("token"),
         )
         self._client = Client(config, Wire(config, FOR_OPERATOR))
         self._queries = Unload(self._client, Session(role=None, trace=trace))

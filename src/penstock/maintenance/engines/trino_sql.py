@@ -55,7 +55,7 @@ def _call(action: Action) -> str:
         case Name.REWRITE_MANIFESTS:
             return "optimize_manifests"
         case _:
-            where = action.options.get("where")
+            where = action.text("where")
             size = action.number("target_file_bytes", SMALL) // MB
             condition = f" WHERE {where}" if where else ""
             return f"optimize(file_size_threshold => '{max(1, size)}MB'){condition}"

@@ -5,16 +5,16 @@ from __future__ import annotations
 import fnmatch
 from dataclasses import dataclass, field
 from datetime import time, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Required, TypedDict
 from zoneinfo import ZoneInfo
 
 from penstock.kit.errors import InvalidInput
 from penstock.maintenance.actions.model import Action, Name, parse
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from datetime import datetime
 
+    from penstock.kit.json_value import JsonObject
     from penstock.maintenance.payloads import TableName
 
 DEFAULT_ACTIONS = (
@@ -23,6 +23,26 @@ DEFAULT_ACTIONS = (
     Name.REWRITE_POSITION_DELETE_FILES,
     Name.REWRITE_MANIFESTS,
 )
+
+# The functional form: "from" is a keyword.
+Window = TypedDict("Window", {"from": str, "to": str})
+
+
+class Definition(TypedDict, total=False):
+    """A policy as an operator writes it and the database stores it; see `PolicyBody`."""
+
+    name: Required[str]
+    pattern: Required[str]
+    enabled: bool
+    health_below: int
+    every_seconds: int
+    commits: int
+    window: Window
+    zone: str
+    max_jobs: int
+    actions: list[str | JsonObject]
+
+
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(hours=1), timedelta(days=2)
 
 
@@ -79,7 +99,7 @@ def pause_after(jobs_in_vain: int) -> timedelta:
     )
 
 
-def read(definition: Mapping[str, Any]) -> Policy:
+def read(definition: Definition) -> Policy:
     window = definition.get("window")
     zone = str(definition.get("zone", "UTC"))
     try:

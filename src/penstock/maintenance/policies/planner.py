@@ -12,7 +12,7 @@ import asyncio
 from collections import Counter
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 import orjson
 
@@ -25,10 +25,12 @@ from penstock.kit.sqlfile import load
 from penstock.maintenance.payloads import MAINTENANCE, Order, TableName
 from penstock.maintenance.policies.model import Policy, pause_after
 from penstock.maintenance.repository import dump
+from penstock.maintenance.tables.health import Gain
 from penstock.maintenance.tables.tier import Tier
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
 
     import asyncpg
 
@@ -55,6 +57,19 @@ class Planned:
     @property
     def total(self) -> int:
         return self.submitted
+
+
+class PlannerRun(TypedDict):
+    """A pass of the planner, and how its jobs stand now; `skipped` counts tables by reason."""
+
+    run_id: int
+    at: datetime
+    assessed: int
+    skipped: dict[str, int]
+    healthy: int
+    submitted: int
+    completed: int
+    failed: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,11 +112,10 @@ class MaintenancePlanner(Loop[Planned]):
         verdicts = [await self.judge(seen, policies) for seen in tables]
         return await self._submit_due(verdicts)
 
-    async def runs(self, *, limit: int, offset: int) -> tuple[list[dict[str, Any]], int]:
+    async def runs(self, *, limit: int, offset: int) -> tuple[list[PlannerRun], int]:
         """Planner runs, newest first, with the status of their jobs."""
         rows = await self._db.fetch(SQL.run_list, limit=limit, offset=offset)
-        runs = [dict(row) | {"skipped": orjson.loads(row["skipped"])} for row in rows]
-        return runs, rows[0]["total"] if rows else 0
+        return [_run(row) for row in rows], rows[0]["total"] if rows else 0
 
     async def judge(self, seen: SeenTable, policies: Sequence[Policy]) -> Verdict:
         name = TableName(catalog=seen.catalog, db=seen.db, table=seen.table)
@@ -121,9 +135,9 @@ class MaintenancePlanner(Loop[Planned]):
             return Verdict(name=name, policy=policy, skipped="not readable")
         score = _score_for(policy, seen)
         due = policy.due(score=score, since=None if done is None else done["age"], commits=commits)
-        gain = seen.health.get("gain") or {}
-        rate = gain.get("files", 0) / (1.0 + gain.get("cost_seconds", 0.0))
-        return Verdict(name=name, policy=policy, due=due, rate=rate + (100 - score))
+        expected = seen.health.get("gain") or {"files": 0, "cost_seconds": 0.0}
+        gain = Gain(files=expected["files"], cost_seconds=expected["cost_seconds"])
+        return Verdict(name=name, policy=policy, due=due, rate=gain.rate + (100 - score))
 
     def _barred(self, seen: SeenTable, policy: Policy | None) -> str | None:
         if seen.error is not None:
@@ -197,6 +211,19 @@ class MaintenancePlanner(Loop[Planned]):
         jobs_by_policy[policy.name] += 1
         log.info("table_planned", table=str(verdict.name), job_id=job_id, why=verdict.due)
         return None
+
+
+def _run(row: asyncpg.Record) -> PlannerRun:
+    return {
+        "run_id": row["run_id"],
+        "at": row["at"],
+        "assessed": row["assessed"],
+        "skipped": orjson.loads(row["skipped"]),
+        "healthy": row["healthy"],
+        "submitted": row["submitted"],
+        "completed": row["completed"],
+        "failed": row["failed"],
+    }
 
 
 def _score_for(policy: Policy, seen: SeenTable) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import orjson
 
@@ -12,10 +12,11 @@ from penstock.maintenance.policies.model import Policy, read
 from penstock.maintenance.repository import dump
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from penstock.kit.db import Db
     from penstock.maintenance.payloads import TableName
+    from penstock.maintenance.policies.model import Definition
 
 SQL = load("penstock.maintenance.sql")
 
@@ -24,13 +25,13 @@ class Policies:
     def __init__(self, db: Db) -> None:
         self._db = db
 
-    async def definitions(self) -> list[dict[str, Any]]:
+    async def definitions(self) -> list[Definition]:
         return [orjson.loads(row["definition"]) for row in await self._db.fetch(SQL.policy_list)]
 
     async def all(self) -> list[Policy]:
         return [read(definition) for definition in await self.definitions()]
 
-    async def replace(self, definitions: Sequence[Mapping[str, Any]], *, actor: str) -> None:
+    async def replace(self, definitions: Sequence[Definition], *, actor: str) -> None:
         names = [definition["name"] for definition in definitions]
         if len(set(names)) < len(names):
             raise InvalidInput("Two policies have the same name.")

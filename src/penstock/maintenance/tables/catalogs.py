@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.kit.errors import InvalidInput
 from penstock.kit.ids import check_name
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from pyiceberg.catalog import Catalog
+
+    from penstock.kit.json_value import JsonValue
 
 TYPES = {
     "sql": "pyiceberg.catalog.sql.SqlCatalog",
@@ -58,7 +60,7 @@ class Catalogs:
 
     def __init__(
         self,
-        configs: Mapping[str, Mapping[str, Any]],
+        configs: Mapping[str, Mapping[str, JsonValue]],
         engines: Mapping[str, Mapping[str, str]] | None = None,
     ) -> None:
         self._configs = {name: _config(name, settings) for name, settings in configs.items()}
@@ -84,7 +86,7 @@ class Catalogs:
         return config
 
 
-def _config(name: str, settings: Mapping[str, Any]) -> CatalogConfig:
+def _config(name: str, settings: Mapping[str, JsonValue]) -> CatalogConfig:
     check_name(name, "Catalog")
     kind = str(settings.get("type", "sql"))
     if kind not in TYPES:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 from math import ceil
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 from penstock.kit.errors import InvalidInput
 from penstock.maintenance.actions.compaction_plan import plan_compaction
@@ -29,11 +29,29 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
 
     from penstock.maintenance.actions.compaction_plan import Group
+    from penstock.maintenance.actions.model import OptionValue
     from penstock.maintenance.tables.content import Content, PartitionKey
-
 
 _FAR_FUTURE = 2**62
 """A time at which no partition counts as recently written."""
+
+
+class RewriteFacts(TypedDict):
+    """`Rewrite` in the stored facts of a table."""
+
+    files: int
+    bytes: int
+    outputs: int
+    delete_files: int
+    deleted_rows: int
+    hot_until_ms: int | None
+
+
+class CompactionFacts(TypedDict):
+    """`Compaction` in the stored facts of a table."""
+
+    rewrites: list[RewriteFacts]
+    refused: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +93,7 @@ class Compaction:
         return sum((r for r in self.rewrites if _hot(r, now_ms)), Rewrite())
 
     @classmethod
-    def read(cls, document: Mapping[str, Any]) -> Compaction:
+    def read(cls, document: CompactionFacts) -> Compaction:
         rewrites = tuple(Rewrite(**rewrite) for rewrite in document["rewrites"])
         return cls(rewrites=rewrites, refused=document["refused"])
 
@@ -94,7 +112,7 @@ class Judged:
         return self.actions.get(name, Action(name=name))
 
     @property
-    def options(self) -> dict[str, dict[str, Any]]:
+    def options(self) -> dict[str, dict[str, OptionValue]]:
         """The options that must be unchanged for stored facts to be valid."""
         return {str(name): dict(self[name].options) for name in Name if self[name].options}
 

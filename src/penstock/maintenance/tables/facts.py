@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import asdict, dataclass, field
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from pyiceberg.manifest import DataFileContent
 
@@ -33,7 +33,18 @@ if TYPE_CHECKING:
 
     from pyiceberg.table import Table
 
+    from penstock.kit.json_value import JsonObject
+    from penstock.maintenance.actions.model import OptionValue
     from penstock.maintenance.tables.content import Content
+    from penstock.maintenance.tables.expectation import CompactionFacts
+
+
+class StoredFacts(TypedDict, total=False):
+    """What `Facts.to_json` gave at the last refresh, with the fields that are read by name; empty
+    for a table that cannot be read."""
+
+    snapshot_id: int | None
+    compaction: CompactionFacts | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +75,7 @@ class Facts:
     deleted_share: float | None = None
     orphan_files: int | None = None
     orphan_bytes: int | None = None
-    judged_with: Mapping[str, Any] = field(default_factory=dict)
+    judged_with: Mapping[str, Mapping[str, OptionValue]] = field(default_factory=dict)
     """Options of the actions that the facts below were computed with; empty for defaults."""
     refused: Mapping[str, str] = field(default_factory=dict)
     """Actions that the table's metadata forbids, with the reason."""
@@ -72,7 +83,7 @@ class Facts:
     compaction: Compaction | None = None
     manifests_after: int | None = None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         return asdict(self)
 
 
@@ -106,18 +117,19 @@ def look(table: Table, tier: Tier, *, now: datetime, judged: Judged = DEFAULTS) 
 
 
 def look_again(
-    table: Table, stored: Mapping[str, Any], *, now: datetime, judged: Judged = DEFAULTS
+    table: Table, stored: StoredFacts, *, now: datetime, judged: Judged = DEFAULTS
 ) -> Facts | None:
     """Facts with the stored manifest facts, without reading a manifest; None if they are
     outdated."""
     fresh = _from_metadata(table, judged, now)
     decisive = ("table_uuid", "snapshot_id", "target_bytes", "judged_with", "refused")
-    same = all(stored.get(name) == fresh[name] for name in decisive)
-    if not same or stored.get("compaction") is None:
+    earlier: Mapping[str, object] = stored
+    same = all(earlier.get(name) == fresh[name] for name in decisive)
+    compaction = stored.get("compaction")
+    if not same or compaction is None:
         return None
-    unchanged = {name: stored.get(name) for name in _OF_MANIFESTS}
-    compaction = Compaction.read(stored["compaction"])
-    return Facts(tier=Tier.MANIFESTS, **fresh | unchanged, compaction=compaction)
+    unchanged = {name: earlier.get(name) for name in _OF_MANIFESTS}
+    return Facts(tier=Tier.MANIFESTS, **fresh | unchanged, compaction=Compaction.read(compaction))
 
 
 def _from_metadata(table: Table, judged: Judged, now: datetime) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import enum
 from dataclasses import asdict, dataclass, field
 from math import ceil
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 from penstock.maintenance.actions.model import MB, Name
 from penstock.maintenance.tables.sizes import LEAST_BYTES, MIN_INPUT_FILES, SMALL
@@ -22,6 +22,7 @@ from penstock.maintenance.tables.sizes import LEAST_BYTES, MIN_INPUT_FILES, SMAL
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from penstock.kit.json_value import JsonObject
     from penstock.maintenance.tables.expectation import Compaction, Rewrite
     from penstock.maintenance.tables.facts import Facts
 
@@ -68,6 +69,35 @@ class Gain:
         return self.files / (1.0 + self.cost_seconds)
 
 
+class StoredIssue(TypedDict):
+    """`Issue` in the stored health of a table."""
+
+    code: str
+    severity: str
+    message: str
+    evidence: dict[str, float | int | None]
+    action: str | None
+    points: float
+
+
+class StoredGain(TypedDict):
+    """`Gain` in the stored health of a table."""
+
+    files: int
+    cost_seconds: float
+
+
+class StoredHealth(TypedDict, total=False):
+    """What `Health.to_json` gave at the last refresh; empty for a table that cannot be read."""
+
+    score: int
+    tier: str
+    level: str
+    issues: list[StoredIssue]
+    gain: StoredGain
+    actions: list[str]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
     score: int
@@ -90,7 +120,7 @@ class Health:
         }
         return tuple(name for name in Name if name in actions)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         return asdict(self) | {"level": self.level, "actions": [str(a) for a in self.actions]}
 
 

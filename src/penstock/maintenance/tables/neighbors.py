@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from pyiceberg.table import Table
 
+    from penstock.maintenance.payloads import OtherTable
     from penstock.maintenance.tables.storage import Listed, Locator, StoragePath, TableLocation
     from penstock.maintenance.tables.table_access import TableAccess
 
@@ -75,12 +76,11 @@ class TablePointer:
     location: str | None = None
 
     @classmethod
-    def read(cls, table: Mapping[str, str | None]) -> TablePointer:
-        """Parse the control plane's JSON."""
+    def read(cls, table: OtherTable) -> TablePointer:
         return cls(
-            name=f"{table['catalog']}.{table['db']}.{table['table']}",
-            metadata_location=table["metadata_location"],
-            location=table["location"],
+            name=f"{table.catalog}.{table.db}.{table.table}",
+            metadata_location=table.metadata_location,
+            location=table.location,
         )
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import gzip
 import re
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
 import orjson
 from pydantic import ValidationError
@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     from pyiceberg.table.metadata import TableMetadata
     from pyiceberg.table.update import TableRequirement
 
+    from penstock.kit.json_value import JsonObject, JsonValue
+
 log = logging.get(__name__)
 SEPARATOR = "\x1f"
 LONGEST_NAME = 255
@@ -73,7 +75,7 @@ class ProtocolError(Exception):
     kind: ClassVar[str] = "BadRequestException"
 
     @property
-    def body(self) -> dict[str, Any]:
+    def body(self) -> JsonObject:
         return _error(self.status, self.kind, str(self))
 
 
@@ -120,34 +122,34 @@ class RestCatalogAdapter:
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
 
-    def namespaces(self, parent: str | None) -> dict[str, Any]:
+    def namespaces(self, parent: str | None) -> JsonObject:
         with _catalog_errors():
             children = self._catalog.list_namespaces(_levels(parent) if parent else ())
         return {"namespaces": [list(child) for child in children]}
 
-    def create_namespace(self, body: Mapping[str, Any]) -> dict[str, Any]:
+    def create_namespace(self, body: Mapping[str, JsonValue]) -> JsonObject:
         levels, properties = self._new_namespace(body.get("namespace")), _properties(body)
         with _catalog_errors():
             self._catalog.create_namespace(levels, properties)
-        return {"namespace": list(levels), "properties": properties}
+        return {"namespace": list(levels), "properties": {**properties}}
 
-    def namespace(self, namespace: str) -> dict[str, Any]:
+    def namespace(self, namespace: str) -> JsonObject:
         levels = _levels(namespace)
         with _catalog_errors():
             properties = self._catalog.load_namespace_properties(levels)
-        return {"namespace": list(levels), "properties": properties}
+        return {"namespace": list(levels), "properties": {**properties}}
 
-    def tables(self, namespace: str) -> dict[str, Any]:
+    def tables(self, namespace: str) -> JsonObject:
         levels = _levels(namespace)
         with _catalog_errors():
             self._catalog.load_namespace_properties(levels)
             names = self._catalog.list_tables(levels)
         return {"identifiers": [{"namespace": list(n[:-1]), "name": n[-1]} for n in names]}
 
-    def table(self, namespace: str, name: str) -> dict[str, Any]:
+    def table(self, namespace: str, name: str) -> JsonObject:
         return _loaded(self._load(namespace, name))
 
-    def create_table(self, namespace: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    def create_table(self, namespace: str, body: Mapping[str, JsonValue]) -> JsonObject:
         if body.get("stage-create"):
             raise Unsupported("This catalog cannot stage tables; create the table, then write.")
         self.namespace(namespace)
@@ -179,7 +181,7 @@ class RestCatalogAdapter:
                 raise BadRequest(f"{location} cannot be written: {_short(e)}") from e
         return _loaded(table)
 
-    def commit(self, namespace: str, name: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    def commit(self, namespace: str, name: str, body: Mapping[str, JsonValue]) -> JsonObject:
         table = self._load(namespace, name)
         identifier = {"namespace": list(_levels(namespace)), "name": name}
         with _request_errors("This commit cannot be read"):
@@ -217,7 +219,7 @@ _NO_SPEC = UNPARTITIONED_PARTITION_SPEC.model_dump()
 _NO_ORDER = UNSORTED_SORT_ORDER.model_dump()
 
 
-def read_body(content: bytes, *needed: str) -> dict[str, Any]:
+def read_body(content: bytes, *needed: str) -> JsonObject:
     try:
         body = orjson.loads(content)
     except orjson.JSONDecodeError:
@@ -227,7 +229,7 @@ def read_body(content: bytes, *needed: str) -> dict[str, Any]:
     return body
 
 
-def error_body(error: PenstockError) -> dict[str, Any]:
+def error_body(error: PenstockError) -> JsonObject:
     """Our own errors in the protocol's format."""
     match error:
         case NoSuchTable():
@@ -243,7 +245,7 @@ def error_body(error: PenstockError) -> dict[str, Any]:
     return _error(error.status, kind, error.message)
 
 
-def _error(status: int, kind: str, message: str) -> dict[str, Any]:
+def _error(status: int, kind: str, message: str) -> JsonObject:
     return {"error": {"message": message, "type": kind, "code": status}}
 
 
@@ -381,7 +383,7 @@ def _location(value: object) -> str | None:
     return value
 
 
-def _table_properties(body: Mapping[str, Any]) -> dict[str, str]:
+def _table_properties(body: Mapping[str, JsonValue]) -> dict[str, str]:
     properties = _properties(body)
     _check_code(properties)
     version = properties.get(FORMAT_VERSION, str(NEWEST_FORMAT))
@@ -398,29 +400,37 @@ def _check_code(properties: Mapping[str, str]) -> None:
         raise BadRequest(f"The property {named[0]} names custom code, which is never loaded.")
 
 
-def _properties(body: Mapping[str, Any]) -> dict[str, str]:
+def _properties(body: Mapping[str, JsonValue]) -> dict[str, str]:
     value = body.get("properties")
     if value is None:
         return {}
-    if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):
+    properties = (
+        {name: text for name, text in value.items() if isinstance(text, str)}
+        if isinstance(value, dict)
+        else None
+    )
+    if properties is None or properties != value:
         raise BadRequest("properties must be an object with string values.")
-    return dict(value)
+    return properties
 
 
-def _loaded(table: Table) -> dict[str, Any]:
+def _loaded(table: Table) -> JsonObject:
     metadata = table.metadata
     shown = _raw(table) if metadata.format_version > NEWEST_FORMAT else _dump(metadata)
     return {"metadata-location": table.metadata_location, "metadata": shown, "config": {}}
 
 
-def _raw(table: Table) -> Any:
+def _raw(table: Table) -> JsonValue:
     with table.io.new_input(table.metadata_location).open() as stream:
         content = stream.read()
-    return orjson.loads(gzip.decompress(content) if content.startswith(b"\x1f\x8b") else content)
+    plain = gzip.decompress(content) if content.startswith(b"\x1f\x8b") else content
+    metadata: JsonValue = orjson.loads(plain)
+    return metadata
 
 
-def _dump(metadata: TableMetadata) -> Any:
-    return orjson.loads(metadata.model_dump_json(by_alias=True, exclude_none=True))
+def _dump(metadata: TableMetadata) -> JsonValue:
+    dumped: JsonValue = orjson.loads(metadata.model_dump_json(by_alias=True, exclude_none=True))
+    return dumped
 
 
 def _short(error: Exception) -> str:

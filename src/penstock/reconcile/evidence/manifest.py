@@ -8,8 +8,7 @@ inputs were split or named. The result of a run has the digest of the whole mani
 from __future__ import annotations
 
 import hashlib
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 import orjson
 
@@ -18,9 +17,19 @@ from penstock.storage.errors import ObjectDamaged
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from penstock.kit.json_value import JsonValue
+    from penstock.reconcile.evidence.document import (
+        FileEntry,
+        Lasting,
+        Manifest,
+        RunEntry,
+        RunResult,
+        WarningEntry,
+    )
     from penstock.reconcile.evidence.parquet_file import EvidenceFile
     from penstock.reconcile.matching.execution import Executed
-    from penstock.reconcile.recipes.model import Recipe
+    from penstock.reconcile.recipes.fault import Fault
+    from penstock.reconcile.recipes.model import Recipe, SideName
 
 NAME = "manifest.json"
 _OF_THE_RUN = frozenset({"evidence_sha256", "aged", "run", "timings"})
@@ -35,11 +44,11 @@ def manifest(
     recipe: Recipe,
     *,
     version: int | None,
-    inputs: Mapping[str, Any],
-    run: Mapping[str, Any],
-) -> dict[str, Any]:
+    inputs: Mapping[SideName, Mapping[str, JsonValue]],
+    run: RunEntry,
+) -> Manifest:
     evidence = executed.evidence
-    lasting = {
+    lasting: Lasting = {
         "format": FORMAT,
         "recipe": {
             "recipe_id": recipe.recipe_id,
@@ -49,20 +58,24 @@ def manifest(
         },
         "engine": executed.engine,
         "inputs": dict(inputs),
-        "totals": {side: asdict(totals) for side, totals in evidence.sides.items()},
+        "totals": {side: totals.entry() for side, totals in evidence.sides.items()},
         "rules": evidence.rules,
-        "warnings": [asdict(fault) for fault in executed.warnings],
+        "warnings": [_warning(fault) for fault in executed.warnings],
         "files": [_file(file) for file in sorted(evidence.files, key=lambda file: file.name)],
     }
-    aged = [_file(file) for file in executed.aged]
-    of_the_run = {"aged": aged, "run": dict(run), "timings": dict(executed.seconds)}
-    return {**lasting, "evidence_sha256": _digest(lasting), **of_the_run}
+    return {
+        **lasting,
+        "evidence_sha256": _digest(lasting),
+        "aged": [_file(file) for file in executed.aged],
+        "run": run,
+        "timings": executed.seconds,
+    }
 
 
-def read(data: bytes, result: Mapping[str, Any]) -> dict[str, Any]:
+def read(data: bytes, result: RunResult) -> Manifest:
     """Read a stored manifest and verify it against the digests in the run's result."""
     try:
-        document = orjson.loads(data)
+        document: object = orjson.loads(data)
     except orjson.JSONDecodeError:
         raise _damaged(result) from None
     whole = result.get("manifest_sha256")
@@ -70,10 +83,10 @@ def read(data: bytes, result: Mapping[str, Any]) -> dict[str, Any]:
         raise _damaged(result)
     if _digest(document) != result["evidence_sha256"]:
         raise _damaged(result)
-    return document
+    return cast("Manifest", document)
 
 
-def _damaged(result: Mapping[str, Any]) -> ObjectDamaged:
+def _damaged(result: RunResult) -> ObjectDamaged:
     key = f"{result['prefix']}{NAME}"
     return ObjectDamaged(
         f"{key} is not what was written.",
@@ -86,7 +99,7 @@ def digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _digest(document: Mapping[str, Any]) -> str:
+def _digest(document: Mapping[str, object]) -> str:
     """The expected `evidence_sha256` of a manifest."""
     if document.get("format") == _FIRST_FORMAT:
         part = {name: value for name, value in document.items() if name not in _OF_THE_RUN}
@@ -95,7 +108,7 @@ def _digest(document: Mapping[str, Any]) -> str:
     return digest(orjson.dumps(part, option=orjson.OPT_SORT_KEYS))
 
 
-def _file(file: EvidenceFile) -> dict[str, Any]:
+def _file(file: EvidenceFile) -> FileEntry:
     return {
         "table": file.table,
         "name": file.name,
@@ -105,5 +118,14 @@ def _file(file: EvidenceFile) -> dict[str, Any]:
     }
 
 
-def dump(document: Mapping[str, Any]) -> bytes:
+def _warning(fault: Fault) -> WarningEntry:
+    return {
+        "path": fault.path,
+        "message": fault.message,
+        "suggestion": fault.suggestion,
+        "severity": fault.severity,
+    }
+
+
+def dump(document: Manifest) -> bytes:
     return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 
@@ -20,25 +20,26 @@ from penstock.reconcile.staging.stored_file import StoredFile, batches
 from penstock.storage.errors import ObjectDamaged
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 
     import pyarrow as pa
 
+    from penstock.reconcile.evidence.document import FileEntry, Manifest
     from penstock.reconcile.evidence.download import Form
     from penstock.reconcile.evidence.formulas import Formulas
     from penstock.storage.contract import Store
 
 
 class EvidenceReader:
-    def __init__(self, store: Store, manifest: Mapping[str, Any]) -> None:
+    def __init__(self, store: Store, manifest: Manifest) -> None:
         self._store = store
         self._manifest = manifest
 
     @property
-    def _files(self) -> list[dict[str, Any]]:
+    def _files(self) -> list[FileEntry]:
         return [*self._manifest["files"], *self._manifest.get("aged", ())]
 
-    def _named(self, table: str) -> list[dict[str, Any]]:
+    def _named(self, table: str) -> list[FileEntry]:
         files = [file for file in self._files if file["table"] == table]
         if not files:
             raise NotFound(f"The run has no evidence {table}.")
@@ -63,7 +64,7 @@ class EvidenceReader:
         return chosen, _resumed(await anext(stream, b""), stream)
 
     async def _stream(
-        self, form: Form, named: Sequence[Mapping[str, Any]], limit: int | None
+        self, form: Form, named: Sequence[FileEntry], limit: int | None
     ) -> AsyncGenerator[bytes]:
         loop = asyncio.get_running_loop()
         files = [StoredFile(self._store, self._key(file), file["size"], loop) for file in named]
@@ -71,7 +72,7 @@ class EvidenceReader:
         async for data in _steps(form.write(schema, _batches(files, limit))):
             yield data
 
-    async def _check(self, file: Mapping[str, Any]) -> None:
+    async def _check(self, file: FileEntry) -> None:
         digest = hashlib.sha256()
         async for data in self._store.stream(self._key(file)):
             await asyncio.to_thread(digest.update, data)
@@ -83,13 +84,13 @@ class EvidenceReader:
                 key=key,
             )
 
-    def _key(self, file: Mapping[str, Any]) -> str:
+    def _key(self, file: FileEntry) -> str:
         return f"{evidence_prefix(self._manifest['run']['run_id'])}{file['name']}"
 
 
-def _first_files(named: Sequence[dict[str, Any]], limit: int | None) -> list[dict[str, Any]]:
+def _first_files(named: Sequence[FileEntry], limit: int | None) -> list[FileEntry]:
     """The files that hold the first rows; at least one, for its columns."""
-    chosen: list[dict[str, Any]] = []
+    chosen: list[FileEntry] = []
     for file in named:
         if limit is None or not chosen or sum(f["rows"] for f in chosen) < limit:
             chosen.append(file)

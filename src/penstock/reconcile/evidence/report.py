@@ -3,10 +3,24 @@
 from __future__ import annotations
 
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from penstock.reconcile.recipes.model import SIDES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+
+    from penstock.kit.json_value import JsonValue
+    from penstock.reconcile.evidence.document import (
+        FileEntry,
+        Manifest,
+        RuleEntry,
+        TotalsEntry,
+        WarningEntry,
+    )
+    from penstock.reconcile.recipes.model import SideName
+
+    Totals = Mapping[SideName, TotalsEntry]
 
 _STYLE = """
 :root{color-scheme:light dark;--ink:#1b2733;--soft:#5b6b7a;--line:#d5dde5;
@@ -29,7 +43,7 @@ _WIDTH, _LABEL, _ROW = 720, 190, 26
 _SHOWN_DIGESTS = 5
 
 
-def report(manifest: Mapping[str, Any], failed: Mapping[str, Any] | None = None) -> str:
+def report(manifest: Manifest, failed: Mapping[str, JsonValue] | None = None) -> str:
     """`failed` is the threshold error of a run that failed although its evidence is complete."""
     recipe, totals = manifest["recipe"], manifest["totals"]
     title = f"{recipe['name']} · run {manifest['run'].get('run_id', '')}"
@@ -38,17 +52,12 @@ def report(manifest: Mapping[str, Any], failed: Mapping[str, Any] | None = None)
         f"<p>{_facts(manifest)}</p>",
         *([f'<p class="no">{escape(str(failed["message"]))}</p>'] if failed else []),
         "<h2>Both sides</h2>",
-        _stacks(
-            [
-                (side, totals[side]["matched"], totals[side]["unmatched"])
-                for side in ("left", "right")
-            ]
-        ),
+        _stacks([(side, totals[side]["matched"], totals[side]["unmatched"]) for side in SIDES]),
         _sides(totals),
         "<h2>Rules</h2>",
         _rules(manifest["rules"]),
         "<h2>Why records are unmatched</h2>",
-        *(_reasons(side, totals[side]["reasons"]) for side in ("left", "right")),
+        *(_reasons(side, totals[side]["reasons"]) for side in SIDES),
         *_warnings(manifest["warnings"]),
         "<h2>What was read</h2>",
         _inputs(manifest["inputs"], totals),
@@ -64,7 +73,7 @@ def report(manifest: Mapping[str, Any], failed: Mapping[str, Any] | None = None)
     return f'<!doctype html><html lang="en">{head}<body><main>{body}</main></body></html>'
 
 
-def _facts(manifest: Mapping[str, Any]) -> str:
+def _facts(manifest: Manifest) -> str:
     recipe = manifest["recipe"]
     version = "" if recipe["version"] is None else f", version {recipe['version']}"
     return (
@@ -74,9 +83,9 @@ def _facts(manifest: Mapping[str, Any]) -> str:
     )
 
 
-def _sides(totals: Mapping[str, Any]) -> str:
+def _sides(totals: Totals) -> str:
     rows = []
-    for side in ("left", "right"):
+    for side in SIDES:
         side_totals = totals[side]
         rows.append(
             [
@@ -97,19 +106,22 @@ def _sides(totals: Mapping[str, Any]) -> str:
     return _table(["", "rows", "matched", "unmatched", "proof"], rows, raw={4})
 
 
-def _rules(rules: Sequence[Mapping[str, Any]]) -> str:
-    counts = ("matches", "left", "right", "ambiguous")
+def _rules(rules: Sequence[RuleEntry]) -> str:
     rows = [
         [
             r["name"],
             r["pattern"],
-            *(_n(r[name]) for name in counts),
+            _n(r["matches"]),
+            _n(r["left"]),
+            _n(r["right"]),
+            _n(r["ambiguous"]),
             _money(r["amounts"]["left"]),
             _money(r["amounts"]["right"]),
         ]
         for r in rules
     ]
-    head = ["rule", "pattern", *counts, "left amount", "right amount"]
+    head = ["rule", "pattern", "matches", "left", "right", "ambiguous"]
+    head += ["left amount", "right amount"]
     return _bars([(r["name"], r["matches"]) for r in rules], "good") + _table(head, rows)
 
 
@@ -117,9 +129,9 @@ def _money(amounts: Mapping[str, str]) -> str:
     return ", ".join(f"{amount} {currency}".strip() for currency, amount in amounts.items())
 
 
-def _inputs(inputs: Mapping[str, Any], totals: Mapping[str, Any]) -> str:
+def _inputs(inputs: Mapping[SideName, Mapping[str, JsonValue]], totals: Totals) -> str:
     rows = []
-    for side in ("left", "right"):
+    for side in SIDES:
         source = inputs.get(side, {})
         read = next(
             (
@@ -129,7 +141,9 @@ def _inputs(inputs: Mapping[str, Any], totals: Mapping[str, Any]) -> str:
             ),
             "",
         )
-        digests = " ".join(digest[:16] for digest in source.get("sha256", ())[:_SHOWN_DIGESTS])
+        sha256 = source.get("sha256")
+        shown = sha256[:_SHOWN_DIGESTS] if isinstance(sha256, list) else ()
+        digests = " ".join(str(digest)[:16] for digest in shown)
         rows.append([side, read, _n(totals[side]["rows"]), _n(totals[side]["null_keys"]), digests])
     return _table(["side", "from", "rows", "keys with nulls", "sha256"], rows)
 
@@ -141,7 +155,7 @@ def _reasons(side: str, reasons: Mapping[str, int]) -> str:
     return f"<p>{side}</p>{_bars(rows, 'bad')}"
 
 
-def _warnings(warnings: Sequence[Mapping[str, Any]]) -> Iterable[str]:
+def _warnings(warnings: Sequence[WarningEntry]) -> Iterable[str]:
     if warnings:
         yield "<h2>Warnings</h2>"
         yield _table(
@@ -150,7 +164,7 @@ def _warnings(warnings: Sequence[Mapping[str, Any]]) -> Iterable[str]:
         )
 
 
-def _files(files: Sequence[Mapping[str, Any]]) -> str:
+def _files(files: Sequence[FileEntry]) -> str:
     rows = [
         [f["name"], _n(f["rows"]), _n(f["size"]), f"<code>{escape(f['sha256'])}</code>"]
         for f in files

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from penstock.reconcile.evidence.document import RuleEntry, TotalsEntry
     from penstock.reconcile.evidence.parquet_file import EvidenceFile
     from penstock.reconcile.matching.column import Column
     from penstock.reconcile.matching.matcher import Linked, Matching
@@ -47,12 +48,22 @@ class SideTotals:
     amounts: Mapping[str, Mapping[str, str]]
     reasons: Mapping[str, int]
 
+    def entry(self) -> TotalsEntry:
+        return {
+            "rows": self.rows,
+            "matched": self.matched,
+            "unmatched": self.unmatched,
+            "null_keys": self.null_keys,
+            "amounts": self.amounts,
+            "reasons": self.reasons,
+        }
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
     files: list[EvidenceFile]
     sides: Mapping[SideName, SideTotals]
-    rules: list[dict[str, Any]]
+    rules: list[RuleEntry]
 
     def rows(self, table: str) -> int:
         return sum(file.rows for file in self.files if file.table == table)
@@ -221,7 +232,7 @@ def _rule_name(matching: Matching) -> str:
     return f"CASE u.n {cases} ELSE NULL END"
 
 
-def _rule(matching: Matching, linked: Linked) -> dict[str, Any]:
+def _rule(matching: Matching, linked: Linked) -> RuleEntry:
     """Links of a 1:1 rule are counted without DISTINCT: a record linked twice would break the
     totals."""
     once = "" if linked.pattern in ("1:1", "manual") else "DISTINCT "
@@ -249,7 +260,7 @@ def _rule(matching: Matching, linked: Linked) -> dict[str, Any]:
 
 
 def _totals(
-    matching: Matching, side: SideName, breaks: str, read: int, rules: Sequence[Mapping[str, Any]]
+    matching: Matching, side: SideName, breaks: str, read: int, rules: Sequence[RuleEntry]
 ) -> SideTotals:
     """Matched and unmatched, counted independently."""
     counted = dict(matching.engine.rows(f"SELECT reason, COUNT(*) FROM {breaks} GROUP BY reason"))

@@ -16,7 +16,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from penstock.reconcile.matching import assignment
 from penstock.reconcile.matching.amounts import unscaled
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
     from penstock.engines.contract import Engine
     from penstock.reconcile.matching.rules import RulePlan
+
+    CandidateRow: TypeAlias = tuple[int, int, int, int, int, *tuple[int | Decimal, ...]]
+    """The fields of a `Candidate`, with what its records differ by not yet as integers."""
 
 _PRIME = 2**31 - 1
 """More than twice the records of a side, and small enough for its square to be a BIGINT."""
@@ -171,7 +174,7 @@ class Settling:
     def _candidates(self, sql: str) -> Iterator[Candidate]:
         return (self._candidate(row) for row in self._rows(sql))
 
-    def _candidate(self, row: Sequence[Any]) -> Candidate:
+    def _candidate(self, row: CandidateRow) -> Candidate:
         a, b, left, right, score, *ranks = row
         away = tuple(map(_whole, ranks, self.plan.rank_scales))
         return Candidate(a, b, left, right, score, away)
@@ -218,17 +221,17 @@ def _whole(away: int | Decimal, scale: int) -> int:
 
 
 def _taken(
-    rows: Iterable[tuple[Any, ...]],
+    rows: Iterable[CandidateRow],
     lefts: int,
     rights: int,
 ) -> Iterator[tuple[int, int, int]]:
     """The first candidate of each record as `(left, right, score)`, in order of preference; record
     positions count from 1."""
-    left, right = bytearray(lefts + 1), bytearray(rights + 1)
-    for a, b, *candidate in rows:
-        if not (left[a] or right[b]):
-            left[a] = right[b] = 1
-            yield candidate[0], candidate[1], candidate[2]
+    left_taken, right_taken = bytearray(lefts + 1), bytearray(rights + 1)
+    for a, b, left, right, score, *_ in rows:
+        if not (left_taken[a] or right_taken[b]):
+            left_taken[a] = right_taken[b] = 1
+            yield left, right, score
 
 
 def greedy_links(candidates: Sequence[Candidate]) -> Iterator[Link]:

@@ -11,7 +11,7 @@ import asyncio
 import hashlib
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 import orjson
@@ -40,10 +40,13 @@ if TYPE_CHECKING:
 
     from penstock.engines.contract import Engine
     from penstock.jobs.handler import Job, JobContext
+    from penstock.kit.json_value import JsonObject, JsonValue
     from penstock.reconcile.control_plane import ReconcileControlPlane
+    from penstock.reconcile.evidence.document import Manifest, RunResult, ThresholdEntry
     from penstock.reconcile.evidence.parquet_file import EvidenceFile
     from penstock.reconcile.matching.execution import Executed
     from penstock.reconcile.recipes.model import Recipe, Side, SideName
+    from penstock.reconcile.runs.side_input import SideInput
     from penstock.storage.contract import Store
     from penstock.storage.provider import ObjectStoreProvider
 
@@ -99,15 +102,17 @@ class Matcher:
             for side_input in taken.values():
                 await asyncio.to_thread(side_input.check)
             _report(ctx, "storing")
-            inputs: dict[str, Any] = {
-                side: side_input.manifest_entry for side, side_input in taken.items()
-            }
+            inputs = {side: side_input.manifest_entry for side, side_input in taken.items()}
             return Result(await _publish(store, payload, recipe, executed, inputs))
         finally:
             await asyncio.to_thread(folder.remove)
 
     def _execution(
-        self, ctx: JobContext, recipe: Recipe, files: Mapping[Any, Sequence[Path]], scratch: Path
+        self,
+        ctx: JobContext,
+        recipe: Recipe,
+        files: Mapping[SideName, Sequence[Path]],
+        scratch: Path,
     ) -> Execution:
         return Execution(
             recipe=recipe,
@@ -160,7 +165,7 @@ class Matcher:
 
     async def _native(
         self,
-        source_input: Mapping[str, Any],
+        source_input: SideInput,
         bound_side: Side,
         side: SideName,
         scratch: Path,
@@ -223,8 +228,8 @@ async def _publish(
     payload: MatchPayload,
     recipe: Recipe,
     executed: Executed,
-    inputs: Mapping[str, Any],
-) -> dict[str, Any]:
+    inputs: Mapping[SideName, Mapping[str, JsonValue]],
+) -> RunResult:
     prefix = evidence_prefix(payload.run_id)
     for file in [*executed.evidence.files, *executed.aged]:
         await asyncio.to_thread(_store_file, store, prefix + file.name, file)
@@ -261,15 +266,15 @@ def _store_file(store: Store, key: str, file: EvidenceFile) -> None:
 async def _write_last(
     store: Store,
     key: str,
-    document: dict[str, Any],
-) -> tuple[dict[str, Any], str]:
+    document: Manifest,
+) -> tuple[Manifest, str]:
     """Write the manifest; returns the stored one, and the digest of its bytes."""
     data = manifests.dump(document)
     try:
         await store.create(key, data)
     except ObjectExists:
         data = await store.get(key)
-        there: dict[str, Any] = orjson.loads(data)
+        there: Manifest = orjson.loads(data)
         if there["evidence_sha256"] != document["evidence_sha256"]:
             raise Conflict(
                 "Another attempt of this run wrote different evidence.", hint="Retry the run."
@@ -278,20 +283,20 @@ async def _write_last(
     return document, manifests.digest(data)
 
 
-def _input(source: Mapping[str, Any]) -> dict[str, Any]:
+def _input(source: SideInput) -> JsonObject:
     """A side's entry in the manifest: its rows and digests, without temporary storage keys."""
-    described = {
-        name: source[name] for name in ("upload", "data_source_id", "rows") if name in source
-    }
-    described |= {
-        name: value
-        for name, value in source.get("document", {}).items()
-        if name in ("table", "query")
-    }
-    return described | {"sha256": [file["sha256"] for file in source["files"]]}
+    entry: JsonObject = {"sha256": [file["sha256"] for file in source["files"]]}
+    if "upload" in source:
+        entry["upload"] = source["upload"]
+    if "data_source_id" in source:
+        entry["data_source_id"] = source["data_source_id"]
+    if "rows" in source:
+        entry["rows"] = source["rows"]
+    document = source.get("document", {})
+    return entry | {name: document[name] for name in ("table", "query") if name in document}
 
 
-def _threshold(recipe: Recipe, executed: Executed) -> dict[str, Any] | None:
+def _threshold(recipe: Recipe, executed: Executed) -> ThresholdEntry | None:
     try:
         check_thresholds(recipe, executed.evidence)
     except ThresholdPassed as e:

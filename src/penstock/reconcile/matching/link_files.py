@@ -7,7 +7,7 @@ from array import array
 from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -31,6 +31,9 @@ LINKS = pa.schema(
     ]
 )
 _ROWS = 100_000
+Rival: TypeAlias = tuple[int, int, int, Decimal, Decimal, int | None]
+"""A single record, a part that it could take, their score and amounts, and the position of a
+contested part, from 1; null for others."""
 
 
 class Link(NamedTuple):
@@ -63,7 +66,7 @@ class RowFile:
         self._table = table
         self._schema = schema
         self._path = engine.scratch / f"{table}.parquet"
-        self._waiting: list[tuple[Any, ...]] = []
+        self._waiting: list[tuple[object, ...]] = []
 
     def __enter__(self) -> Self:
         self._writer = pq.ParquetWriter(self._path, self._schema)
@@ -78,7 +81,7 @@ class RowFile:
             self._engine.load_file(self._table, self._path)
         self._path.unlink()
 
-    def add(self, row: tuple[Any, ...]) -> None:
+    def add(self, row: tuple[object, ...]) -> None:
         self._waiting.append(row)
         if len(self._waiting) >= _ROWS:
             with writing(self._engine.scratch):
@@ -120,9 +123,8 @@ class PieceChooser:
         self._left_is_one = left_is_one
         self._taken = bytearray(contested + 1)
 
-    def links(self, rows: Iterable[tuple[Any, ...]]) -> Iterator[Link]:
-        """`rows` are `(one, many, score, a, b, place)` in the order in which the single records
-        choose; `place` is the position of a contested part, from 1, and null for others."""
+    def links(self, rows: Iterable[Rival]) -> Iterator[Link]:
+        """`rows` come in the order in which the single records choose."""
         for one, candidates in groupby(rows, key=lambda row: row[0]):
             left, right, parts = self._summed(candidates)
             if not parts.records:
@@ -137,7 +139,7 @@ class PieceChooser:
                 left_id, right_id = (one, many) if self._left_is_one else (many, one)
                 yield Link(one, left_id, right_id, score, bool(parts.contested))
 
-    def _summed(self, candidates: Iterable[tuple[Any, ...]]) -> tuple[int, int, _Parts]:
+    def _summed(self, candidates: Iterable[Rival]) -> tuple[int, int, _Parts]:
         """Both sums over the parts still free: the single record's amount, and its parts'."""
         parts, single, total = _Parts(), 0, 0
         for _, many, score, a, b, place in candidates:

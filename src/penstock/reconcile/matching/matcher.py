@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.engines.errors import EngineQueryError
 from penstock.reconcile.errors import BadValue, RuleFailed, TooManyCandidates
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from penstock.engines.contract import Engine
     from penstock.reconcile.matching.clauses import Check
     from penstock.reconcile.matching.column import Column
+    from penstock.reconcile.matching.link_files import Rival
     from penstock.reconcile.recipes.model import Recipe, SideName
 
 SOURCES: Mapping[SideName, str] = {"left": "left_rows", "right": "right_rows"}
@@ -425,7 +426,7 @@ class Matching:
         self.links.append(linked)
         self._take_out(links, "sql")
 
-    def _stream(self, sql: str) -> Iterator[tuple[Any, ...]]:
+    def _stream(self, sql: str) -> Iterator[Rival]:
         for batch in self.engine.stream(sql):
             self._watch()
             yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)

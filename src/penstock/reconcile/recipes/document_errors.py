@@ -3,7 +3,7 @@ message, and what to write instead."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.reconcile.recipes.fault import Fault, nearest
 from penstock.reconcile.recipes.filters import Filter, Parameter
@@ -30,6 +30,8 @@ from penstock.reconcile.recipes.model import (
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from pydantic_core import ErrorDetails
 
     from penstock.reconcile.recipes.filters import Part
 
@@ -90,7 +92,7 @@ _BOUNDS = {
 }
 
 
-def faults(errors: Sequence[Any]) -> list[Fault]:
+def faults(errors: Sequence[ErrorDetails]) -> list[Fault]:
     """One fault per mistake: without errors that only follow from an inner one, or that belong to
     another member of a union."""
     plain = {
@@ -113,14 +115,14 @@ def faults(errors: Sequence[Any]) -> list[Fault]:
     return [fault for fault in faults_of_form if fault.path not in within]
 
 
-def _other_choice(error: Any, plain: set[tuple[str | int, ...]]) -> bool:
+def _other_choice(error: ErrorDetails, plain: set[tuple[str | int, ...]]) -> bool:
     """A step is a word or a regex object; a value that is no object was meant as a word."""
     if error["type"] == "model_type":
         return True
     return error["type"] == "literal_error" and error["loc"][:-1] not in plain
 
 
-def _fault(error: Any) -> Fault:
+def _fault(error: ErrorDetails) -> Fault:
     place = _place(error["loc"])
     path = ".".join(str(part) for part in place) or "recipe"
     part = _part(error["loc"])

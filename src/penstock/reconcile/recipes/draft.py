@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -103,7 +103,7 @@ def _conditions(number: int, rule: object) -> Iterator[tuple[str, Condition]]:
     )
 
 
-def _named(raw: Mapping[str, Any]) -> Iterator[tuple[str, Parameter]]:
+def _named(raw: Mapping[str, object]) -> Iterator[tuple[str, Parameter]]:
     for name, value in raw.items():
         if (parameter := _read(Parameter.model_validate, value)) is not None:
             yield name, parameter
@@ -128,7 +128,7 @@ def _numbered(path: str, parts: Sequence[T]) -> list[tuple[str, T]]:
     return [(f"{path}.{number}", part) for number, part in enumerate(parts)]
 
 
-def _object(value: object) -> Mapping[str, Any]:
+def _object(value: object) -> Mapping[str, object]:
     return value if isinstance(value, dict) else {}
 
 

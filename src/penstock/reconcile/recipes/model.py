@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from decimal import Decimal
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, TypedDict, cast
 
 import orjson
 from pydantic import AfterValidator, Field, field_validator, model_validator
@@ -13,6 +13,9 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 from penstock.engines.zones import UTC, is_zone
 from penstock.reconcile.recipes.filters import ColumnName, Filter, Parameter, ParameterName, Part
 from penstock.reconcile.recipes.patterns import check_replacement, group_count
+
+if TYPE_CHECKING:
+    from penstock.kit.json_value import JsonObject
 
 MAX_RULES = 50
 MAX_CONDITIONS = 20
@@ -236,6 +239,15 @@ def _zone(value: str) -> str:
     return value
 
 
+class RecipeDocument(TypedDict, total=False):
+    """A recipe as it is stored and sent, with the fields that are read without parsing it."""
+
+    recipe_id: str
+    name: str
+    sources: dict[SideName, JsonObject]
+    staging: JsonObject
+
+
 class Recipe(Part):
     recipe_id: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$")] | None = None
     name: Annotated[str, Field(min_length=1, max_length=200)]
@@ -263,9 +275,9 @@ class Recipe(Part):
             raise ValueError("match_pattern is for match_sql; a rule has a pattern of its own")
         return self
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> RecipeDocument:
         """The stored and displayed form: omitted fields stay omitted."""
-        return self.model_dump(mode="json", exclude_unset=True)
+        return cast("RecipeDocument", self.model_dump(mode="json", exclude_unset=True))
 
     @property
     def digest(self) -> str:

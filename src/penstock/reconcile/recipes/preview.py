@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -26,10 +26,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from penstock.engines.contract import Engine
+    from penstock.reconcile.evidence.document import RuleEntry, TotalsEntry
     from penstock.reconcile.matching.decided import Decided
     from penstock.reconcile.matching.execution import Executed
     from penstock.reconcile.recipes.fault import Fault
-    from penstock.reconcile.recipes.model import Recipe
+    from penstock.reconcile.recipes.model import Recipe, SideName
 
 SECONDS = 30.0
 SHOWN_ROWS = 200
@@ -40,8 +41,8 @@ LIMITS = EngineLimits(memory_bytes=512 * 1024**2, threads=1)
 class Preview:
     """`tables` has the first rows of each evidence table."""
 
-    totals: Mapping[str, Any]
-    rules: list[dict[str, Any]]
+    totals: Mapping[SideName, TotalsEntry]
+    rules: list[RuleEntry]
     tables: Mapping[str, pa.Table]
     warnings: list[Fault]
 
@@ -89,7 +90,7 @@ def _executed(
             on_engine=engines.append,
         ).run()
         return Preview(
-            totals={side: asdict(totals) for side, totals in done.evidence.sides.items()},
+            totals={side: totals.entry() for side, totals in done.evidence.sides.items()},
             rules=done.evidence.rules,
             tables={table: _first(done, table) for table in TABLES},
             warnings=list(done.warnings),

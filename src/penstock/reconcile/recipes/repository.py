@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import orjson
 
@@ -11,14 +11,13 @@ from penstock.kit.errors import Conflict, NotFound
 from penstock.kit.sqlfile import load
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from datetime import datetime
 
     import asyncpg
 
     from penstock.jobs.store import PgJobStore
     from penstock.kit.db import Db, Tx
-    from penstock.reconcile.recipes.model import Recipe
+    from penstock.reconcile.recipes.model import Recipe, RecipeDocument
 
 SQL = load("penstock.reconcile.sql")
 
@@ -29,7 +28,7 @@ class Kept:
     owner_username: str
     latest: int
     version: int
-    document: Mapping[str, Any]
+    document: RecipeDocument
     digest: str
     created_by: str
     created_at: datetime

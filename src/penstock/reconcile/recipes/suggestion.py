@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
 from difflib import SequenceMatcher
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from penstock.kit.errors import InvalidInput
 from penstock.reconcile.matching.column import Column, Kind, columns
@@ -21,9 +21,14 @@ from penstock.reconcile.recipes.filters import is_date
 from penstock.reconcile.recipes.validation import CURRENCIES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
+
+    from penstock.kit.json_value import JsonObject, JsonValue
+
+    Columns: TypeAlias = Mapping[str, Column]
+    Met: TypeAlias = Sequence[tuple["Row", "Row"]]
 
 T = TypeVar("T", Decimal, date, int)
 
@@ -36,17 +41,18 @@ MAX_CELLS = 1_000_000
 SECONDS = 20.0
 _NAME = 100
 """So many signs of two names say whether they are alike."""
-_STEPS = ["trim", "case", "punctuation", "spaces"]
+_STEPS: list[JsonValue] = ["trim", "case", "punctuation", "spaces"]
 _DAY = len("2024-01-31")
 _NUMBER = re.compile(r"-?\d{1,15}(\.\d{1,6})?")
-Rows = list[dict[str, Any]]
+Row: TypeAlias = dict[str, object]
+Rows: TypeAlias = list[Row]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suggestion:
     """`why` says what each condition rests on."""
 
-    rules: list[dict[str, Any]]
+    rules: list[JsonObject]
     why: list[str]
 
 
@@ -79,7 +85,7 @@ class _Deadline:
 def suggest(
     left: pa.Table,
     right: pa.Table,
-    pairs: Sequence[tuple[dict[str, Any], dict[str, Any]]] | None = None,
+    pairs: Met | None = None,
     *,
     seconds: float = SECONDS,
     ticks: Callable[[], float] = time.monotonic,
@@ -113,8 +119,7 @@ def suggest(
                 conditions.append(built[0])
                 why.append(built[1])
                 break
-    rules = [{"name": "suggested", "pattern": "1:1", "conditions": conditions}]
-    return Suggestion(rules=[*rules, *_sums(conditions)], why=why)
+    return Suggestion(rules=[_rule("suggested", "1:1", conditions), *_sums(conditions)], why=why)
 
 
 def _few(table: pa.Table) -> pa.Table:
@@ -129,7 +134,9 @@ def _few(table: pa.Table) -> pa.Table:
     return table.slice(0, MAX_CELLS // max(table.num_columns, 1))
 
 
-def _keys(left: Any, right: Any, rows: Rows, others: Rows, deadline: _Deadline) -> list[_Pair]:
+def _keys(
+    left: Columns, right: Columns, rows: Rows, others: Rows, deadline: _Deadline
+) -> list[_Pair]:
     mine, its = _values(left, rows, deadline), _values(right, others, deadline)
     pairs_of_columns = []
     for a in left.values():
@@ -153,9 +160,9 @@ def _keys(left: Any, right: Any, rows: Rows, others: Rows, deadline: _Deadline) 
 
 
 def _agreed(
-    left: Any,
-    right: Any,
-    pairs: Sequence[tuple[dict[str, Any], dict[str, Any]]],
+    left: Columns,
+    right: Columns,
+    pairs: Met,
     deadline: _Deadline,
 ) -> list[_Pair]:
     """Columns that are equal in nearly all confirmed pairs, and tell the pairs apart."""
@@ -192,7 +199,7 @@ def _agreed(
 
 
 def _agreement(
-    a: str, b: str, both: Sequence[tuple[Any, Any]], count: int, *, normalized: bool
+    a: str, b: str, both: Sequence[tuple[object, object]], count: int, *, normalized: bool
 ) -> _Pair:
     read = _normal if normalized else _same
     equal = sum(read(x) == read(y) for x, y in both)
@@ -209,7 +216,7 @@ class _Values:
     normalized: frozenset[object]
 
 
-def _values(side: Any, rows: Rows, deadline: _Deadline) -> dict[str, _Values]:
+def _values(side: Columns, rows: Rows, deadline: _Deadline) -> dict[str, _Values]:
     values = {}
     for column in side.values():
         deadline.check()
@@ -242,9 +249,9 @@ def _shared(a: str, b: str, mine: _Values, its: _Values) -> list[_Pair]:
     return best[-1:]
 
 
-def _met(key: _Pair, rows: Rows, others: Rows) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+def _met(key: _Pair, rows: Rows, others: Rows) -> list[tuple[Row, Row]]:
     read = _normal if key.normalized else _same
-    by: dict[object, dict[str, Any]] = {}
+    by: dict[object, Row] = {}
     for row in others:
         if row[key.right] is not None:
             by.setdefault(read(row[key.right]), row)
@@ -257,8 +264,8 @@ def _met(key: _Pair, rows: Rows, others: Rows) -> list[tuple[dict[str, Any], dic
 
 def _named_alike(
     kind: Kind,
-    left: Any,
-    right: Any,
+    left: Columns,
+    right: Columns,
     *,
     taken: tuple[str, str],
     rows: tuple[Rows, Rows],
@@ -274,7 +281,7 @@ def _named_alike(
 def _is(column: Column, kind: Kind, rows: Rows) -> bool:
     """A file has text only: what reads as amounts or days in every row is taken for it."""
     if column.kind is Kind.TEXT:
-        values = [row[column.name] for row in rows if row[column.name]]
+        values = [str(row[column.name]) for row in rows if row[column.name]]
         if kind is Kind.DATE:
             return bool(values) and all(_day(value) is not None for value in values)
         return any("." in value for value in values) and all(
@@ -285,9 +292,7 @@ def _is(column: Column, kind: Kind, rows: Rows) -> bool:
     return column.kind is Kind.NUMBER and column.scale > 0
 
 
-def _currency(
-    left: Any, right: Any, met: Sequence[tuple[Any, Any]]
-) -> tuple[dict[str, Any], str] | None:
+def _currency(left: Columns, right: Columns, met: Met) -> tuple[JsonObject, str] | None:
     """Amounts are compared within one currency, where both sides name it and mostly agree."""
     a, b = (
         next((name for name in side if name.lower() in CURRENCIES), None) for side in (left, right)
@@ -304,15 +309,20 @@ def _currency(
     }, f"{a} and {b} are the same in {equal:.0%} of the pairs."
 
 
-def _amount(a: str, b: str, met: Sequence[tuple[Any, Any]]) -> tuple[dict[str, Any], str] | None:
+def _amount(a: str, b: str, met: Met) -> tuple[JsonObject, str] | None:
     away = _away([abs(y - x) for x, y in _both(a, b, met, _decimal)])
     if away is None:
         return None
-    condition = {"left": a, "op": "tolerance", "right": b, "absolute": f"{round(away, 6):f}"}
+    condition: JsonObject = {
+        "left": a,
+        "op": "tolerance",
+        "right": b,
+        "absolute": f"{round(away, 6):f}",
+    }
     return condition, f"{COVERED:.0%} of the amounts {a} and {b} are within {round(away, 6):f}."
 
 
-def _window(a: str, b: str, met: Sequence[tuple[Any, Any]]) -> tuple[dict[str, Any], str] | None:
+def _window(a: str, b: str, met: Met) -> tuple[JsonObject, str] | None:
     days = _away([abs((y - x).days) for x, y in _both(a, b, met, _day)])
     if days is None:
         return None
@@ -324,9 +334,7 @@ def _window(a: str, b: str, met: Sequence[tuple[Any, Any]]) -> tuple[dict[str, A
     }, f"{a} and {b} are within {days} days."
 
 
-def _both(
-    a: str, b: str, met: Sequence[tuple[Any, Any]], read: Callable[[object], T | None]
-) -> Iterator[tuple[T, T]]:
+def _both(a: str, b: str, met: Met, read: Callable[[object], T | None]) -> Iterator[tuple[T, T]]:
     for left, right in met:
         x, y = read(left[a]), read(right[b])
         if x is not None and y is not None:
@@ -358,15 +366,19 @@ def _day(value: object) -> date | None:
     return None
 
 
-def _sums(conditions: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _sums(conditions: list[JsonObject]) -> list[JsonObject]:
     amount = next((c for c in conditions if c["op"] == "tolerance"), None)
     if amount is None:
         return []
     total = {"left": amount["left"], "op": "sum_within", "right": amount["right"], "absolute": "0"}
-    return [{"name": "suggested in parts", "pattern": "1:N", "conditions": [conditions[0], total]}]
+    return [_rule("suggested in parts", "1:N", [conditions[0], total])]
 
 
-def _condition(pair: _Pair) -> dict[str, Any]:
+def _rule(name: str, pattern: str, conditions: Sequence[JsonObject]) -> JsonObject:
+    return {"name": name, "pattern": pattern, "conditions": [*conditions]}
+
+
+def _condition(pair: _Pair) -> JsonObject:
     if pair.normalized:
         return {"left": pair.left, "op": "normalized", "right": pair.right, "steps": _STEPS}
     return {"left": pair.left, "op": "eq", "right": pair.right}

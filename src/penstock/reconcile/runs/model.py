@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
+
+    from penstock.kit.json_value import JsonValue
+    from penstock.reconcile.evidence.document import RunResult
+    from penstock.reconcile.recipes.model import RecipeDocument
+    from penstock.reconcile.runs.side_input import SideInput
 
 
 class RunStatus(enum.StrEnum):
@@ -31,18 +36,18 @@ class Run:
     run_id: int
     recipe_id: str | None
     recipe_version: int | None
-    recipe: Mapping[str, Any]
-    parameters: Mapping[str, Any]
+    recipe: RecipeDocument
+    parameters: Mapping[str, JsonValue]
     owner_username: str
     status: RunStatus
-    inputs: Mapping[str, Any]
+    inputs: Mapping[str, SideInput]
     staging_group: int | None
     match_group: int | None
     match_job: int | None
     retry_of: int | None
     callback_url: str | None
-    result: Mapping[str, Any] | None
-    error: Mapping[str, Any] | None
+    result: RunResult | None
+    error: Mapping[str, JsonValue] | None
     created_at: datetime
     updated_at: datetime
     ready_at: datetime | None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.sources.contract import Chunk
 
@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from penstock.jobs.model import Json
+    from penstock.kit.json_value import JsonObject, JsonValue
+    from penstock.reconcile.matching.decided import Key
+    from penstock.reconcile.recipes.model import RecipeDocument
+    from penstock.reconcile.runs.side_input import SideInput
 
 STAGE_PLAN, STAGE_CHUNK, MATCH = "stage_plan", "stage_chunk", "match"
 START, CALLBACK, CLEAN = "run_start", "run_callback", "run_clean"
@@ -32,10 +36,10 @@ class StagePlanPayload:
     run_id: int
     side: str
     data_source_id: int
-    side_document: Mapping[str, Any]
-    staging: Mapping[str, Any] = field(default_factory=dict)
+    side_document: Mapping[str, JsonValue]
+    staging: Mapping[str, JsonValue] = field(default_factory=dict)
 
-    def payload(self) -> dict[str, Any]:
+    def payload(self) -> JsonObject:
         return asdict(self)
 
     @classmethod
@@ -56,9 +60,9 @@ class StageChunkPayload:
     number: int
     sql: str
     snapshot: str | None
-    extra: Mapping[str, Any] = field(default_factory=dict)
+    extra: Mapping[str, JsonValue] = field(default_factory=dict)
 
-    def payload(self) -> dict[str, Any]:
+    def payload(self) -> JsonObject:
         return asdict(self)
 
     @classmethod
@@ -83,14 +87,14 @@ class MatchPayload:
     """
 
     run_id: int
-    recipe: Mapping[str, Any]
+    recipe: RecipeDocument
     recipe_version: int | None
-    inputs: Mapping[str, Any]
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-    decided: Mapping[str, Any] = field(default_factory=dict)
+    inputs: Mapping[str, SideInput]
+    parameters: Mapping[str, JsonValue] = field(default_factory=dict)
+    decided: Mapping[str, Sequence[tuple[Key, Key]]] = field(default_factory=dict)
     before: Sequence[str] = ()
 
-    def payload(self) -> dict[str, Any]:
+    def payload(self) -> JsonObject:
         return asdict(self)
 
     @classmethod

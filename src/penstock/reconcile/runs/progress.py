@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict, cast
 
 import orjson
 
@@ -17,6 +17,14 @@ if TYPE_CHECKING:
     import asyncpg
 
     from penstock.reconcile.runs.model import Run
+
+
+class Report(TypedDict, total=False):
+    """What a job of a run reports while it works, or at its end."""
+
+    stage: str
+    rows: int
+    percent: float
 
 
 def progress_of(run: Run, jobs: Sequence[asyncpg.Record], now: datetime) -> Progress:
@@ -37,14 +45,14 @@ def progress_of(run: Run, jobs: Sequence[asyncpg.Record], now: datetime) -> Prog
 def _stage(run: Run, jobs: Sequence[asyncpg.Record]) -> str:
     if run.status is RunStatus.EXECUTING:
         match = next((job for job in jobs if job["kind"] == MATCH), None)
-        report = {} if match is None else _loaded(match["progress"])
-        return str(report.get("stage", "matching"))
+        report = _loaded(None if match is None else match["progress"])
+        return report.get("stage", "matching")
     return str(run.status)
 
 
 def _rows(job: asyncpg.Record) -> int:
     report = _loaded(job["result"]) or _loaded(job["progress"])
-    return int(report.get("rows", 0))
+    return report.get("rows", 0)
 
 
 def _share(
@@ -60,7 +68,7 @@ def _share(
     match = next((job for job in jobs if job["kind"] == MATCH), None)
     if match is None or run.status.over:
         return None
-    done = float(_loaded(match["progress"]).get("percent", 0.0))
+    done = _loaded(match["progress"]).get("percent", 0.0)
     return 50 + done / 2 if run.staging_group is not None else done
 
 
@@ -68,7 +76,7 @@ def _part(job: asyncpg.Record) -> float:
     if job["status"] is not None and Status(job["status"]).over:
         return 1.0
     report = _loaded(job["progress"])
-    return min(0.99, float(report.get("percent", 0.0)) / 100)
+    return min(0.99, report.get("percent", 0.0) / 100)
 
 
 def _eta(run: Run, share: float | None, now: datetime) -> float | None:
@@ -78,6 +86,6 @@ def _eta(run: Run, share: float | None, now: datetime) -> float | None:
     return round(spent * (100 - share) / share, 1) if spent > 0 else None
 
 
-def _loaded(text: str | None) -> dict[str, Any]:
-    loaded = None if text is None else orjson.loads(text)
-    return loaded if isinstance(loaded, dict) else {}
+def _loaded(text: str | None) -> Report:
+    loaded: object = None if text is None else orjson.loads(text)
+    return cast("Report", loaded) if isinstance(loaded, dict) else {}

@@ -9,7 +9,7 @@ groups, then the run.
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 import orjson
 
@@ -29,6 +29,7 @@ from penstock.reconcile.runs.payloads import (
     StagePlanPayload,
 )
 from penstock.reconcile.runs.progress import progress_of
+from penstock.reconcile.runs.side_input import as_requested, to_stage
 from penstock.reconcile.staging.staged import cause, parts_of
 
 if TYPE_CHECKING:
@@ -40,7 +41,12 @@ if TYPE_CHECKING:
     from penstock.jobs.gates import Fired
     from penstock.jobs.store import PgJobStore
     from penstock.kit.db import Db, Tx
+    from penstock.kit.json_value import JsonValue
+    from penstock.reconcile.evidence.document import RunResult
+    from penstock.reconcile.matching.decided import Key
+    from penstock.reconcile.recipes.model import RecipeDocument
     from penstock.reconcile.runs.model import Progress
+    from penstock.reconcile.runs.side_input import SideInput
 
 SQL = load("penstock.reconcile.sql")
 STAGED, MATCHED = "run_staged", "run_matched"
@@ -49,6 +55,7 @@ CHANNELS = ("runs",)
 TOTAL = timedelta(seconds=7200)
 MAX_ID = 2**63 - 1
 MOST_ACTIVE = 50
+_JSON = ("recipe", "parameters", "inputs", "result", "error")
 log = logging.get(__name__)
 
 
@@ -75,11 +82,11 @@ class Runs:
         self,
         *,
         owner: str,
-        recipe: Mapping[str, Any],
-        inputs: Mapping[str, Mapping[str, Any]],
+        recipe: RecipeDocument,
+        inputs: Mapping[str, SideInput],
         recipe_id: str | None = None,
         recipe_version: int | None = None,
-        parameters: Mapping[str, Any] | None = None,
+        parameters: Mapping[str, JsonValue] | None = None,
         callback_url: str | None = None,
         retry_of: int | None = None,
         started_by: int | None = None,
@@ -108,7 +115,7 @@ class Runs:
                 started_by=started_by,
                 timeout=self._timeout,
             )
-            staged = {side: source for side, source in inputs.items() if _to_stage(source)}
+            staged = {side: source for side, source in inputs.items() if to_stage(source)}
             if staged:
                 await self._stage(tx, run_id, owner, staged)
             else:
@@ -172,7 +179,7 @@ class Runs:
         return await self.add(
             owner=run.owner_username,
             recipe=run.recipe,
-            inputs={side: _as_requested(source) for side, source in run.inputs.items()},
+            inputs={side: as_requested(source) for side, source in run.inputs.items()},
             recipe_id=run.recipe_id,
             recipe_version=run.recipe_version,
             parameters=run.parameters,
@@ -205,10 +212,10 @@ class Runs:
             await self._end(tx, run_id, RunStatus.FAILED, error=cause(jobs, fired.error))
             return
         try:
-            inputs = orjson.loads(row["inputs"])
+            inputs: dict[str, SideInput] = orjson.loads(row["inputs"])
             for side, source in inputs.items():
-                if _to_stage(source):
-                    inputs[side] = source | parts_of(jobs, side)
+                if to_stage(source):
+                    inputs[side] = cast("SideInput", source | parts_of(jobs, side))
             await self._match(tx, run_id, inputs)
         except PenstockError as e:
             await self._end(
@@ -228,7 +235,7 @@ class Runs:
         await self._end(tx, run_id, status, result=result, error=passed)
 
     async def _stage(
-        self, tx: Tx, run_id: int, owner: str, staged: Mapping[str, Mapping[str, Any]]
+        self, tx: Tx, run_id: int, owner: str, staged: Mapping[str, SideInput]
     ) -> None:
         specs = [
             JobSpec(
@@ -256,18 +263,20 @@ class Runs:
             await self._share.spread(tx, STAGE_QUEUE, owner, [job.job_id for job in added])
         await tx.changed(SQL.run_staging, run_id=run_id, group_id=group_id)
 
-    async def _match(self, tx: Tx, run_id: int, inputs: Mapping[str, Any]) -> None:
+    async def _match(self, tx: Tx, run_id: int, inputs: Mapping[str, SideInput]) -> None:
         row = await tx.row(SQL.run_lock, run_id=run_id)
         if row is None:
             raise _missing(run_id)
         left = timedelta(seconds=max(1.0, row["seconds_left"]))
+        decided, before = await _history(tx, run_id, row["recipe_id"])
         order = MatchPayload(
             run_id=run_id,
             recipe=orjson.loads(row["recipe"]),
             recipe_version=row["recipe_version"],
             inputs=inputs,
             parameters=orjson.loads(row["parameters"]),
-            **await _history(tx, run_id, row["recipe_id"]),
+            decided=decided,
+            before=before,
         )
         spec = JobSpec(
             kind=MATCH,
@@ -297,8 +306,8 @@ class Runs:
         run_id: int,
         status: RunStatus,
         *,
-        result: Mapping[str, Any] | None = None,
-        error: Mapping[str, Any] | None = None,
+        result: RunResult | None = None,
+        error: Mapping[str, JsonValue] | None = None,
     ) -> None:
         """End the run once; also enqueues the cleanup of staged files and the callback."""
         row = await tx.row(SQL.run_lock, run_id=run_id)
@@ -334,34 +343,21 @@ class Runs:
             await self._jobs.open_group(GroupSpec(name="run:after"), registered, tx=tx, force=True)
 
 
-async def _history(tx: Tx, run_id: int, recipe_id: str | None) -> dict[str, Any]:
+async def _history(
+    tx: Tx, run_id: int, recipe_id: str | None
+) -> tuple[dict[str, list[tuple[Key, Key]]], list[str]]:
     """What the runs of a saved recipe start from: decisions, and open items of the previous run."""
     if recipe_id is None:
-        return {}
-    pairs: dict[str, list[tuple[Any, Any]]] = {"match": [], "unmatch": []}
+        return {}, []
+    pairs: dict[str, list[tuple[Key, Key]]] = {"match": [], "unmatch": []}
     for row in await tx.fetch(SQL.decision_list, recipe_id=recipe_id):
         pairs[row["kind"]].append((orjson.loads(row["left_key"]), orjson.loads(row["right_key"])))
     previous = await tx.row(SQL.run_previous, recipe_id=recipe_id, run_id=run_id)
     before = [] if previous is None else orjson.loads(previous["result"]).get("open_items", [])
-    return {"decided": pairs, "before": before}
+    return pairs, before
 
 
-def _to_stage(source: Mapping[str, Any]) -> bool:
-    return "files" not in source and not source.get("native", False)
-
-
-def _as_requested(source: Mapping[str, Any]) -> dict[str, Any]:
-    """A side's input as it was requested, without the results of staging."""
-    if "data_source_id" in source:
-        return {
-            name: source[name]
-            for name in ("data_source_id", "document", "lent", "native", "staging")
-            if name in source
-        }
-    return dict(source)
-
-
-def _dump(value: Mapping[str, Any]) -> str:
+def _dump(value: Mapping[str, object]) -> str:
     return orjson.dumps(dict(value), default=str).decode()
 
 
@@ -376,7 +372,5 @@ def _missing(run_id: int) -> NotFound:
 
 
 def _run(row: asyncpg.Record) -> Run:
-    values: dict[str, Any] = dict(row)
-    for name in ("recipe", "parameters", "inputs", "result", "error"):
-        values[name] = None if values[name] is None else orjson.loads(values[name])
-    return Run(**(values | {"status": RunStatus(values["status"])}))
+    documents = {name: None if row[name] is None else orjson.loads(row[name]) for name in _JSON}
+    return Run(**(dict(row) | documents | {"status": RunStatus(row["status"])}))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.kit.errors import InvalidInput, NotFound, PenstockError, PermissionDenied
 from penstock.reconcile.match_sql.queries import checked
@@ -24,20 +24,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     import pyarrow as pa
-    from pydantic import JsonValue
 
+    from penstock.kit.json_value import JsonValue
     from penstock.reconcile.matching.column import Column
     from penstock.reconcile.matching.decided import Decided, Key
     from penstock.reconcile.recipes.model import Side, SideName
     from penstock.reconcile.recipes.preview import Preview
     from penstock.reconcile.recipes.repository import Recipes
-    from penstock.reconcile.recipes.suggestion import Suggestion
+    from penstock.reconcile.recipes.suggestion import Row, Suggestion
     from penstock.reconcile.runs.model import Run
     from penstock.reconcile.runs.repository import Runs
+    from penstock.reconcile.runs.side_input import SideInput
     from penstock.reconcile.uploads.service import Upload, Uploads
     from penstock.sources.repository import DataSource, DataSources
-
-    Pair = tuple[dict[str, Any], dict[str, Any]]
 
 MOST_PAIRS = 1000
 NATIVE = frozenset({"files"})
@@ -134,7 +133,7 @@ class RunService:
 
     async def _confirmed(
         self, sides: tuple[Side, Side], keys: Sequence[tuple[Key, Key]], asker: Asker
-    ) -> list[Pair]:
+    ) -> list[tuple[Row, Row]]:
         """The rows of confirmed pairs; for keys of several columns only those among the first rows
         of a side."""
         rows_by_key = []
@@ -171,7 +170,7 @@ class RunService:
         asker: Asker,
         *,
         rows: int,
-        parameters: Mapping[str, Any],
+        parameters: Mapping[str, JsonValue],
         decided: Decided,
     ) -> Preview:
         """Match the first rows of both sides."""
@@ -203,13 +202,13 @@ class RunService:
         *,
         recipe_id: str | None = None,
         version: int | None = None,
-        parameters: Mapping[str, Any] | None = None,
+        parameters: Mapping[str, JsonValue] | None = None,
         callback_url: str | None = None,
         started_by: int | None = None,
     ) -> Run:
         """Enqueue a run; refuses errors that can be found without reading the sources."""
         values = dict(parameters or {})
-        inputs: dict[str, dict[str, Any]] = {}
+        inputs: dict[str, SideInput] = {}
         for side in SIDES:
             inputs[side] = await self._input(recipe, side, values, asker)
         if recipe.match_sql is not None:
@@ -228,25 +227,25 @@ class RunService:
         )
 
     async def _input(
-        self, recipe: Recipe, name: SideName, values: Mapping[str, Any], asker: Asker
-    ) -> dict[str, Any]:
+        self, recipe: Recipe, name: SideName, values: Mapping[str, JsonValue], asker: Asker
+    ) -> SideInput:
         bound_side = bound(recipe, getattr(recipe.sources, name), values)
         if bound_side.upload is not None:
             upload = await self._upload(bound_side.upload, asker)
             await self.uploads.used(upload.upload_id)
             return upload.input()
         source = await self.source(bound_side.source or "", name, asker)
-        document = bound_side.model_dump(mode="json", exclude_unset=True)
-        source_input: dict[str, Any] = {
+        source_input: SideInput = {
             "data_source_id": source.data_source_id,
-            "document": document,
+            "document": bound_side.model_dump(mode="json", exclude_unset=True),
         }
         if asker.lent(name) is not None:
             source_input["lent"] = True
         if source.type in NATIVE:
-            return source_input | {"native": True}
-        staging_options = recipe.staging.model_dump(exclude_unset=True)
-        return source_input | ({"staging": staging_options} if staging_options else {})
+            source_input["native"] = True
+        elif staging_options := recipe.staging.model_dump(exclude_unset=True):
+            source_input["staging"] = staging_options
+        return source_input
 
     async def source(self, alias: str, side: SideName, asker: Asker) -> DataSource:
         """The source, if the user may read it, by their own right or by that of the recipe they

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import orjson
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from penstock.kit.db import Db, Tx
     from penstock.kit.loop import LoopMetrics
     from penstock.reconcile.recipes.model import Side
+    from penstock.reconcile.runs.side_input import SideInput
+    from penstock.reconcile.runs.side_input import StoredFile as InputFile
     from penstock.reconcile.uploads.parsing.parser import Parser
     from penstock.storage.contract import Store
 
@@ -61,8 +63,13 @@ class Upload:
     created_at: datetime
     expires_at: datetime
 
-    def input(self) -> dict[str, Any]:
-        file = {"key": self.key, "rows": self.rows, "size": self.size_bytes, "sha256": self.sha256}
+    def input(self) -> SideInput:
+        file: InputFile = {
+            "key": self.key,
+            "rows": self.rows,
+            "size": self.size_bytes,
+            "sha256": self.sha256,
+        }
         return {"upload": self.upload_id, "rows": self.rows, "files": [file]}
 
 

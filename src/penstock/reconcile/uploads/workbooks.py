@@ -10,7 +10,7 @@ import html
 import re
 import zipfile
 import zlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -180,11 +180,12 @@ def _rows(sheet: IO[bytes]) -> Iterator[bytes]:
     yield rest
 
 
-def _column(cells: list[Any]) -> pa.Array:
+def _column(cells: list[object]) -> pa.Array:
     values = [None if cell == "" else cell for cell in cells]
     kinds = {type(value) for value in values if value is not None}
-    if kinds == {float} and all(value is None or _is_whole(value) for value in values):
-        return pa.array([None if value is None else int(value) for value in values], pa.int64())
+    whole = [int(v) if isinstance(v, float) and _is_whole(v) else None for v in values]
+    if kinds == {float} and [v is None for v in whole] == [v is None for v in values]:
+        return pa.array(whole, pa.int64())
     if len(kinds) == 1:
         return pa.array(values)
     return pa.array([None if value is None else _text(value) for value in values], pa.string())

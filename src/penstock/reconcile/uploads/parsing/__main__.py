@@ -9,7 +9,7 @@ import asyncio
 import sys
 import traceback
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, cast
 
 import orjson
 import pyarrow as pa
@@ -24,9 +24,12 @@ from penstock.reconcile.uploads.parsing.limits import TableLimits
 from penstock.reconcile.uploads.parsing.parser import SAMPLE_FILE
 from penstock.reconcile.uploads.tabular import Reading, as_parquet
 
+if TYPE_CHECKING:
+    from penstock.reconcile.uploads.parsing.messages import ParserAnswer, Request
+
 
 def main(folder: Path) -> None:
-    request: dict[str, Any] = enter(folder)
+    request = cast("Request", enter(folder))
     try:
         answer = (
             convert(request, folder) if request["task"] == "convert" else sample(request, folder)
@@ -42,7 +45,7 @@ def main(folder: Path) -> None:
     (folder / ANSWER).write_bytes(orjson.dumps(answer, default=str))
 
 
-def convert(request: dict[str, Any], folder: Path) -> dict[str, Any]:
+def convert(request: Request, folder: Path) -> ParserAnswer:
     reading = Reading(
         name=request["name"],
         encoding=request["encoding"],
@@ -55,7 +58,7 @@ def convert(request: dict[str, Any], folder: Path) -> dict[str, Any]:
         return {"rows": file.metadata.num_rows, "columns": columns}
 
 
-def sample(request: dict[str, Any], folder: Path) -> dict[str, Any]:
+def sample(request: Request, folder: Path) -> ParserAnswer:
     side = Side.model_validate(request["side"])
     path = apply_filters([Path(request["file"])], side, folder / "scope", request["rows"])
     with pq.ParquetFile(path) as file, pa.OSFile(str(folder / SAMPLE_FILE), "wb") as sink:
@@ -66,14 +69,13 @@ def sample(request: dict[str, Any], folder: Path) -> dict[str, Any]:
     return {}
 
 
-def _failure(error: PenstockError) -> dict[str, Any]:
-    details = error.details
+def _failure(error: PenstockError) -> ParserAnswer:
     return {
         "error": {
             "code": error.code,
             "message": error.message,
             "hint": error.hint,
-            "details": details,
+            "details": error.details,
         }
     }
 

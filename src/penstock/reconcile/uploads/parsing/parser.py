@@ -4,7 +4,7 @@ error."""
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import orjson
 
@@ -16,11 +16,12 @@ from penstock.reconcile.uploads.parsing.limits import MB, TableLimits
 from penstock.reconcile.uploads.tabular import ROWS_FILE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from penstock.kit.config import Settings
     from penstock.reconcile.recipes.model import Side
+    from penstock.reconcile.uploads.parsing.messages import ParserAnswer, Request
     from penstock.reconcile.uploads.tabular import Reading
 
 log = logging.get(__name__)
@@ -63,7 +64,7 @@ class Parser:
         self, source: Path, reading: Reading, folder: Path, *, username: str
     ) -> ParsedFile:
         """Convert the file to Parquet in the folder."""
-        request = {
+        request: Request = {
             "task": "convert",
             "file": str(source),
             "name": reading.name,
@@ -78,7 +79,7 @@ class Parser:
         self, stored: Path, side: Side, rows: int, folder: Path, *, username: str
     ) -> Path:
         """The first rows that pass the side's filters, as an Arrow file."""
-        request = {
+        request: Request = {
             "task": "sample",
             "file": str(stored),
             "side": side.model_dump(mode="json", exclude_unset=True),
@@ -87,16 +88,14 @@ class Parser:
         await self._run(request, folder, username)
         return folder / SAMPLE_FILE
 
-    async def _run(
-        self, request: Mapping[str, object], folder: Path, username: str
-    ) -> dict[str, Any]:
+    async def _run(self, request: Request, folder: Path, username: str) -> ParserAnswer:
         async with self._turns.taken(username):
             try:
                 data = await limited_process.run(MODULE, request, folder, self._limits)
             except ProcessStopped as e:
                 log.warning("upload_parser_stopped", reason=e.reason, errors=e.errors)
                 raise self._explain(e) from None
-        answer: dict[str, Any] = orjson.loads(data)
+        answer: ParserAnswer = orjson.loads(data)
         if error := answer.get("error"):
             raise rebuild(
                 error["code"], error["message"], hint=error["hint"], details=error["details"]
