@@ -17,11 +17,11 @@ from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import DoubleType, LongType, NestedField, StringType
 
 from penstock.maintenance.actions.context import ActionContext
-from penstock.maintenance.tables.catalogs import CatalogConfig, open_catalog
+from penstock.maintenance.tables.catalog.catalogs import CatalogConfig, open_catalog
+from penstock.maintenance.tables.catalog.table_access import CatalogTableAccess
 from penstock.maintenance.tables.content import ManifestReader
 from penstock.maintenance.tables.replacement import commit
 from penstock.maintenance.tables.snapshot_draft import existing_entry
-from penstock.maintenance.tables.table_access import CatalogTableAccess
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -24,7 +24,7 @@ from penstock.maintenance.actions.context import ActionContext
 from penstock.maintenance.actions.model import parse
 from penstock.maintenance.actions.probe import proven
 from penstock.maintenance.engines import embedded
-from penstock.maintenance.tables.table_access import CatalogTableAccess
+from penstock.maintenance.tables.catalog.table_access import CatalogTableAccess
 from penstock.worker.arrow_memory import choose_pool
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from penstock.kit.errors import PenstockError
 from penstock.maintenance.actions.model import Ended
-from penstock.maintenance.tables.catalogs import CatalogConfig, open_catalog
-from penstock.maintenance.tables.rest_catalog import ProtocolError, RestCatalogAdapter
+from penstock.maintenance.tables.catalog.catalogs import CatalogConfig, open_catalog
+from penstock.maintenance.tables.catalog.rest_catalog import ProtocolError, RestCatalogAdapter
 from tests.api.control_plane import OPERATOR
 from tests.api.test_tables import http, maintenance, sample, tables  # noqa: F401 - fixtures
 from tests.maintenance.tables import LATER, SCHEMA, SampleTable, once, rows

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.maintenance.tables.catalogs import CatalogConfig, open_catalog
+from penstock.maintenance.tables.catalog.catalogs import CatalogConfig, open_catalog
 from tests.maintenance.tables import SampleTable
 from tests.servers.spark import spark as serving_spark
 

@@ -18,10 +18,10 @@ from pyiceberg.types import LongType, NestedField, StringType, TimestamptzType
 from penstock.maintenance.actions.context import ActionContext
 from penstock.maintenance.actions.model import parse
 from penstock.maintenance.engines import embedded
+from penstock.maintenance.tables.catalog.table_access import CatalogTableAccess
 from penstock.maintenance.tables.content import ManifestReader
 from penstock.maintenance.tables.delete_file import write_deletes
 from penstock.maintenance.tables.replacement import commit, updated_totals
-from penstock.maintenance.tables.table_access import CatalogTableAccess
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

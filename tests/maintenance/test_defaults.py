@@ -30,9 +30,14 @@ from penstock.maintenance.actions.model import MB, Ended, parse
 from penstock.maintenance.engines import embedded
 from penstock.maintenance.errors import CommitUnknown, Refused
 from penstock.maintenance.tables import protection
-from penstock.maintenance.tables.catalogs import TYPES, CatalogConfig, Catalogs, open_catalog
+from penstock.maintenance.tables.catalog.catalogs import (
+    TYPES,
+    CatalogConfig,
+    Catalogs,
+    open_catalog,
+)
+from penstock.maintenance.tables.catalog.table_access import CatalogTableAccess
 from penstock.maintenance.tables.content import ManifestReader
-from penstock.maintenance.tables.table_access import CatalogTableAccess
 from tests.maintenance.tables import COMPACT, LATER, SCHEMA, SampleTable
 
 if TYPE_CHECKING:

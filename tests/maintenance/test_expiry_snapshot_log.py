@@ -12,15 +12,15 @@ from pyiceberg.table.update import RemoveSnapshotsUpdate
 
 from penstock.maintenance.actions.model import Ended, parse
 from penstock.maintenance.engines import embedded
-from penstock.maintenance.tables.rest_catalog import RestCatalogAdapter
+from penstock.maintenance.tables.catalog.rest_catalog import RestCatalogAdapter
+from penstock.maintenance.tables.catalog.table_access import FencedTableAccess
 from penstock.maintenance.tables.snapshot_log import RemoveSnapshots
-from penstock.maintenance.tables.table_access import FencedTableAccess
 from tests.maintenance.tables import LATER, SampleTable
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
 
-    from penstock.maintenance.tables.table_access import TableAccess
+    from penstock.maintenance.tables.catalog.table_access import TableAccess
 
 KEEP_ONE = {"name": "expire_snapshots", "older_than_seconds": 0, "retain_last": 1}
 

@@ -9,7 +9,7 @@ import pytest
 from penstock.kit.errors import InvalidInput
 from penstock.maintenance.actions.model import Name, parse
 from penstock.maintenance.errors import NoSuchCatalog, UnknownAction
-from penstock.maintenance.tables.catalogs import Catalogs, open_catalog
+from penstock.maintenance.tables.catalog.catalogs import Catalogs, open_catalog
 from penstock.maintenance.tables.expectation import Compaction, Judged, Rewrite
 from penstock.maintenance.tables.facts import Facts, look
 from penstock.maintenance.tables.health import Health, judge

@@ -16,7 +16,7 @@ from penstock.kit.errors import StaleAttempt
 from penstock.maintenance.actions.leftovers import remove_leftovers
 from penstock.maintenance.actions.model import Ended, parse
 from penstock.maintenance.engines import embedded
-from penstock.maintenance.tables.table_access import FencedTableAccess
+from penstock.maintenance.tables.catalog.table_access import FencedTableAccess
 from tests.maintenance.tables import COMPACT, LATER, SampleTable, once, rows
 
 if TYPE_CHECKING:

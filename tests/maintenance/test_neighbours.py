@@ -16,15 +16,15 @@ from penstock.maintenance.actions.leftovers import remove_leftovers
 from penstock.maintenance.actions.model import Ended, parse
 from penstock.maintenance.engines.adoption import check_elsewhere
 from penstock.maintenance.errors import Refused
-from penstock.maintenance.tables.catalogs import (
+from penstock.maintenance.tables.catalog.catalogs import (
     CatalogConfig,
     all_namespaces,
     all_tables,
     open_catalog,
 )
+from penstock.maintenance.tables.catalog.table_access import CatalogTableAccess, FencedTableAccess
 from penstock.maintenance.tables.facts import look
 from penstock.maintenance.tables.neighbors import TablePointer
-from penstock.maintenance.tables.table_access import CatalogTableAccess, FencedTableAccess
 from penstock.maintenance.tables.tier import Tier
 from tests.maintenance.tables import COMPACT, LATER, SCHEMA, SampleTable, rows
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
 
     from penstock.maintenance.actions.model import Outcome
-    from penstock.maintenance.tables.table_access import TableAccess
+    from penstock.maintenance.tables.catalog.table_access import TableAccess
 
 ORPHANS = "remove_orphan_files"
 

@@ -12,7 +12,7 @@ import pytest
 
 from penstock.maintenance.actions.model import Ended
 from penstock.maintenance.errors import CatalogUnavailable
-from penstock.maintenance.tables.catalogs import CatalogConfig, open_catalog
+from penstock.maintenance.tables.catalog.catalogs import CatalogConfig, open_catalog
 from penstock.maintenance.tables.facts import look
 from penstock.maintenance.tables.storage import TableLocation
 from penstock.maintenance.tables.tier import Tier

@@ -6,7 +6,7 @@ import pytest
 from pyiceberg.types import LongType
 
 from penstock.maintenance.actions.model import Ended
-from penstock.maintenance.tables.catalogs import CatalogConfig, open_catalog
+from penstock.maintenance.tables.catalog.catalogs import CatalogConfig, open_catalog
 from tests.maintenance.readers import DATAFUSION, DUCKDB, Reader
 from tests.maintenance.tables import COMPACT, LATER, SampleTable
 

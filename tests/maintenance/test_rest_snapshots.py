@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock.maintenance.actions.model import Ended
-from penstock.maintenance.tables.catalogs import CatalogConfig, open_catalog
-from penstock.maintenance.tables.rest_catalog import RestCatalogAdapter
+from penstock.maintenance.tables.catalog.catalogs import CatalogConfig, open_catalog
+from penstock.maintenance.tables.catalog.rest_catalog import RestCatalogAdapter
 from tests.maintenance.tables import SampleTable, rows
 from tests.servers.http import HttpServer, Request, Response
 

@@ -19,7 +19,7 @@ from penstock.maintenance.engines.spark.failure import failure
 from penstock.maintenance.engines.spark.sql import literal, statement
 from penstock.maintenance.errors import CommitConflict, CommitUnknown, Refused
 from penstock.maintenance.payloads import TableName
-from penstock.maintenance.tables.catalogs import CatalogConfig, Catalogs, open_catalog
+from penstock.maintenance.tables.catalog.catalogs import CatalogConfig, Catalogs, open_catalog
 from tests.maintenance.tables import SampleTable
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from penstock.maintenance.actions.model import Ended
-from penstock.maintenance.tables.catalogs import CatalogConfig, open_catalog
+from penstock.maintenance.tables.catalog.catalogs import CatalogConfig, open_catalog
 from tests.maintenance.tables import COMPACT, SampleTable
 
 if TYPE_CHECKING:

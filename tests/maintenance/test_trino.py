@@ -13,7 +13,7 @@ from penstock.maintenance.actions.model import parse
 from penstock.maintenance.engines.trino_sql import statement
 from penstock.maintenance.errors import Refused
 from penstock.maintenance.payloads import Order, TableName
-from penstock.maintenance.tables.catalogs import Catalogs
+from penstock.maintenance.tables.catalog.catalogs import Catalogs
 from penstock.sources.trino.client import Client
 from penstock.sources.trino.config import Config
 from penstock.sources.trino.headers import Session

@@ -15,7 +15,7 @@ import time
 from pyiceberg.exceptions import CommitFailedException
 
 from penstock.maintenance.errors import CommitConflict
-from penstock.maintenance.tables.catalogs import CatalogConfig, open_catalog
+from penstock.maintenance.tables.catalog.catalogs import CatalogConfig, open_catalog
 from tests.maintenance.tables import SampleTable
 
 

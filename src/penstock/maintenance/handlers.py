@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from penstock.maintenance.actions.context import ActionContext
     from penstock.maintenance.actions.model import Action
     from penstock.maintenance.control_plane import CatalogCredentials, MaintenanceControlPlane
-    from penstock.maintenance.tables.table_access import TableAccess
+    from penstock.maintenance.tables.catalog.table_access import TableAccess
 
 T = TypeVar("T")
 _TRIED_AGAIN = frozenset({Ended.FAILED, Ended.UNKNOWN})
@@ -222,9 +222,12 @@ async def _open_table_access(
     catalog: CatalogCredentials,
 ) -> TableAccess:
     """Access through the control plane for the shared catalog, otherwise directly."""
-    from penstock.maintenance.tables.catalogs import CatalogConfig, open_catalog
+    from penstock.maintenance.tables.catalog.catalogs import CatalogConfig, open_catalog
+    from penstock.maintenance.tables.catalog.table_access import (
+        CatalogTableAccess,
+        FencedTableAccess,
+    )
     from penstock.maintenance.tables.neighbors import TablePointer
-    from penstock.maintenance.tables.table_access import CatalogTableAccess, FencedTableAccess
 
     loop, fence = asyncio.get_running_loop(), ctx.fence
 

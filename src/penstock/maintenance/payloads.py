@@ -9,7 +9,7 @@ from penstock.maintenance.actions.model import Action, parse
 
 if TYPE_CHECKING:
     from penstock.kit.json_value import JsonObject
-    from penstock.maintenance.tables.table_access import Identifier
+    from penstock.maintenance.tables.catalog.table_access import Identifier
 
 MAINTENANCE = "maintenance"
 REMOTE = "remote_maintenance"

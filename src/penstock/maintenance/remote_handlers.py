@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from penstock.maintenance.control_plane import MaintenanceControlPlane
     from penstock.maintenance.engines.contract import RemoteEngine
     from penstock.maintenance.payloads import Order
-    from penstock.maintenance.tables.table_access import TableAccess
+    from penstock.maintenance.tables.catalog.table_access import TableAccess
 
 CANCEL_SECONDS = 10.0
 ORPHAN = "orphan_file_location"

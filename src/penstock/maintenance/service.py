@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from penstock.maintenance.actions.model import Action, Outcome
     from penstock.maintenance.policies.repository import Policies
     from penstock.maintenance.repository import MaintenanceStore
-    from penstock.maintenance.tables.catalog_pool import CatalogPool
+    from penstock.maintenance.tables.catalog.catalog_pool import CatalogPool
     from penstock.maintenance.tables.facts import Facts
     from penstock.maintenance.tables.health import Health
 
@@ -193,9 +193,9 @@ class MaintenanceService:
         self, name: TableName, table: Table, tier: Tier, *, afresh: bool
     ) -> tuple[Facts, Health]:
         """Reading only the metadata never overwrites stored manifest facts of the same snapshot."""
+        from penstock.maintenance.tables.catalog.table_access import not_loaded
         from penstock.maintenance.tables.expectation import Judged
         from penstock.maintenance.tables.facts import look, look_again
-        from penstock.maintenance.tables.table_access import not_loaded
 
         now = self._clock.now()
         policy = await self._policies.of(name)

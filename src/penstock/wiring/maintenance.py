@@ -12,8 +12,8 @@ from penstock.maintenance.policies.planner import MaintenancePlanner
 from penstock.maintenance.policies.repository import Policies
 from penstock.maintenance.repository import MaintenanceStore
 from penstock.maintenance.service import MaintenanceService
-from penstock.maintenance.tables.catalog_pool import CatalogPool
-from penstock.maintenance.tables.catalogs import Catalogs
+from penstock.maintenance.tables.catalog.catalog_pool import CatalogPool
+from penstock.maintenance.tables.catalog.catalogs import Catalogs
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -16,7 +16,7 @@ from uuid import uuid4
 
 from pyiceberg.catalog.sql import SqlCatalog
 
-from penstock.maintenance.tables.table_access import CatalogTableAccess, FencedTableAccess
+from penstock.maintenance.tables.catalog.table_access import CatalogTableAccess, FencedTableAccess
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyiceberg.table.sorting import SortOrder
 
     from penstock.maintenance.actions.context import ActionContext
-    from penstock.maintenance.tables.table_access import TableAccess
+    from penstock.maintenance.tables.catalog.table_access import TableAccess
     from tests.maintenance.differential.readers import Spark
 
 NAMESPACE = "db"

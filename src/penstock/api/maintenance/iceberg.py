@@ -18,7 +18,7 @@ from penstock.maintenance.errors import CatalogUnavailable, TableUnreadable
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.maintenance.tables.rest_catalog import RestCatalogAdapter
+    from penstock.maintenance.tables.catalog.rest_catalog import RestCatalogAdapter
 
 PROTOCOL = {
     400: "BadRequestException",
@@ -124,7 +124,7 @@ async def commit(
 
 
 def _read(content: bytes, *needed: str) -> JsonObject:
-    from penstock.maintenance.tables.rest_catalog import read_body
+    from penstock.maintenance.tables.catalog.rest_catalog import read_body
 
     return read_body(content, *needed)
 
@@ -132,7 +132,7 @@ def _read(content: bytes, *needed: str) -> JsonObject:
 async def _answer(
     maintenance: Maintenance, catalog: str, ask: "Callable[[RestCatalogAdapter], JsonObject]"
 ) -> Response:
-    from penstock.maintenance.tables import rest_catalog
+    from penstock.maintenance.tables.catalog import rest_catalog
 
     try:
         opened = await asyncio.to_thread(maintenance.service.pool.get, catalog)

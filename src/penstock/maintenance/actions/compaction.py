@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from penstock.maintenance.actions.compaction_plan import Group
     from penstock.maintenance.actions.context import ActionContext
-    from penstock.maintenance.tables.table_access import TableAccess
+    from penstock.maintenance.tables.catalog.table_access import TableAccess
 
 log = logging.get(__name__)
 GROUPS_A_COMMIT = 10

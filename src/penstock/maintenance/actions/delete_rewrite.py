@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
 
     from penstock.maintenance.actions.context import ActionContext
+    from penstock.maintenance.tables.catalog.table_access import TableAccess
     from penstock.maintenance.tables.content import PartitionKey
-    from penstock.maintenance.tables.table_access import TableAccess
 
 MIN_INPUT_FILES = 2
 Chosen: TypeAlias = "dict[PartitionKey, list[ManifestEntry]]"

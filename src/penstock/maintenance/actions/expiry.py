@@ -42,12 +42,12 @@ from penstock.maintenance.errors import (
     Refused,
     TableUnreadable,
 )
+from penstock.maintenance.tables.catalog.table_access import SameRefs, refs_of
 from penstock.maintenance.tables.garbage_collection import Collectable, check_collectable
 from penstock.maintenance.tables.protection import Allowed, check_table
 from penstock.maintenance.tables.references import ReferenceReader, references, statistics_paths
 from penstock.maintenance.tables.snapshot_log import RemoveSnapshots
 from penstock.maintenance.tables.storage import delete_file, file_size
-from penstock.maintenance.tables.table_access import SameRefs, refs_of
 from penstock.maintenance.tables.table_folders import Foreign, TableFolders
 
 if TYPE_CHECKING:
@@ -58,8 +58,8 @@ if TYPE_CHECKING:
     from pyiceberg.table.update import TableUpdate
 
     from penstock.maintenance.actions.context import ActionContext
+    from penstock.maintenance.tables.catalog.table_access import Requirements, TableAccess
     from penstock.maintenance.tables.neighbors import Neighbor
-    from penstock.maintenance.tables.table_access import Requirements, TableAccess
 
 log = logging.get(__name__)
 TRIES = 5

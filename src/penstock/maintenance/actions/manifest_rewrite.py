@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from pyiceberg.manifest import ManifestContent, ManifestEntry, ManifestFile
 
     from penstock.maintenance.actions.context import ActionContext
+    from penstock.maintenance.tables.catalog.table_access import TableAccess
     from penstock.maintenance.tables.content import Content
     from penstock.maintenance.tables.replacement import Committed
-    from penstock.maintenance.tables.table_access import TableAccess
 
 TARGET = 8 * MB
 

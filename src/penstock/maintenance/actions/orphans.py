@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
 
     from penstock.maintenance.actions.context import ActionContext
+    from penstock.maintenance.tables.catalog.table_access import TableAccess
     from penstock.maintenance.tables.storage import Listed
-    from penstock.maintenance.tables.table_access import TableAccess
 
 log = logging.get(__name__)
 DEFAULT_AGE = 3 * DAY_SECONDS

@@ -46,10 +46,10 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
 
     from penstock.maintenance.actions.context import ActionContext
+    from penstock.maintenance.tables.catalog.table_access import TableAccess
     from penstock.maintenance.tables.neighbors import Neighbor
     from penstock.maintenance.tables.references import References
     from penstock.maintenance.tables.storage import Listed, StoragePath
-    from penstock.maintenance.tables.table_access import TableAccess
 
 log = logging.get(__name__)
 BATCH = 500

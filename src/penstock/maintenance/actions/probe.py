@@ -20,11 +20,11 @@ from penstock.maintenance.actions.compaction import Compaction
 from penstock.maintenance.actions.context import ActionContext
 from penstock.maintenance.actions.group_writer import GroupWriter
 from penstock.maintenance.actions.model import Action, Ended, Name
-from penstock.maintenance.tables.catalogs import CatalogConfig, open_catalog
+from penstock.maintenance.tables.catalog.catalogs import CatalogConfig, open_catalog
+from penstock.maintenance.tables.catalog.table_access import CatalogTableAccess
 from penstock.maintenance.tables.content import ManifestReader
 from penstock.maintenance.tables.delete_file import write_deletes
 from penstock.maintenance.tables.replacement import Abandoned, Change, NewFile, Replacement, commit
-from penstock.maintenance.tables.table_access import CatalogTableAccess
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
     from pyiceberg.manifest import ManifestFile
 
+    from penstock.maintenance.tables.catalog.table_access import TableAccess
     from penstock.maintenance.tables.content import Content
     from penstock.maintenance.tables.snapshot_draft import Draft
-    from penstock.maintenance.tables.table_access import TableAccess
 
 log = logging.get(__name__)
 _FORCED = Action(name=Name.REWRITE_DATA_FILES, options={"rewrite_all": True})

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyiceberg.table.snapshots import Snapshot
 
     from penstock.maintenance.actions.model import Action
-    from penstock.maintenance.tables.table_access import TableAccess
+    from penstock.maintenance.tables.catalog.table_access import TableAccess
 
     IsOurs = Callable[[Mapping[str, str]], bool]
 

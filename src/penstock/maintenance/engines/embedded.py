@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
 
     from penstock.maintenance.actions.context import ActionContext
-    from penstock.maintenance.tables.table_access import TableAccess
+    from penstock.maintenance.tables.catalog.table_access import TableAccess
 
 log = logging.get(__name__)
 MAX_FILES_LISTED = 1000

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
 
     from penstock.maintenance.payloads import OtherTable
+    from penstock.maintenance.tables.catalog.table_access import TableAccess
     from penstock.maintenance.tables.storage import Listed, Locator, StoragePath, TableLocation
-    from penstock.maintenance.tables.table_access import TableAccess
 
 log = logging.get(__name__)
 METADATA_FOLDER = "metadata"

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 
     from penstock.maintenance.actions.context import ActionContext
     from penstock.maintenance.actions.model import Name
+    from penstock.maintenance.tables.catalog.table_access import Requirements, TableAccess, Updates
     from penstock.maintenance.tables.content import Content, EntryKey
-    from penstock.maintenance.tables.table_access import Requirements, TableAccess, Updates
 
     Build: TypeAlias = Callable[[Draft, Content], tuple[Sequence[ManifestFile], Mapping[str, str]]]
 

@@ -29,6 +29,7 @@ from pyiceberg.table.update import AddSnapshotUpdate, AssertRefSnapshotId, SetSn
 from pyiceberg.types import DoubleType, FloatType, IntegerType, ListType, NestedField, StructType
 
 from penstock.maintenance.errors import Refused
+from penstock.maintenance.tables.catalog.table_access import SequenceNumberFree
 from penstock.maintenance.tables.file_statistics import stored_value
 from penstock.maintenance.tables.locations import locations
 from penstock.maintenance.tables.manifest_entries import (
@@ -36,7 +37,6 @@ from penstock.maintenance.tables.manifest_entries import (
     referenced_data_file,
     with_referenced_data_file,
 )
-from penstock.maintenance.tables.table_access import SequenceNumberFree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from pyiceberg.types import PrimitiveType
 
     from penstock.maintenance.actions.context import ActionContext
-    from penstock.maintenance.tables.table_access import Requirements, Updates
+    from penstock.maintenance.tables.catalog.table_access import Requirements, Updates
 
 CODEC = "write.avro.compression-codec"
 _DATA_FILE, _EQUALITY_IDS, _EQUALITY_ID = 2, 135, 136

@@ -38,11 +38,11 @@ from pyiceberg.transforms import UnknownTransform
 from penstock.kit import logging
 from penstock.kit.errors import NotFound, PenstockError, Unavailable
 from penstock.maintenance.errors import NoSuchTable, TableUnreadable
+from penstock.maintenance.tables.catalog.table_access import SequenceNumberFree, not_loaded
 from penstock.maintenance.tables.committable import check_clock
 from penstock.maintenance.tables.protection import NEWEST_FORMAT
 from penstock.maintenance.tables.sizes import whole_number
 from penstock.maintenance.tables.snapshot_log import with_log_cut
-from penstock.maintenance.tables.table_access import SequenceNumberFree, not_loaded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from penstock.kit.errors import PenstockError
 from penstock.maintenance.errors import CatalogUnavailable
-from penstock.maintenance.tables.catalogs import Catalogs, all_tables, open_catalog
+from penstock.maintenance.tables.catalog.catalogs import Catalogs, all_tables, open_catalog
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
 
     from penstock.maintenance.payloads import TableName
-    from penstock.maintenance.tables.catalogs import CatalogConfig
+    from penstock.maintenance.tables.catalog.catalogs import CatalogConfig
+    from penstock.maintenance.tables.catalog.table_access import CatalogTableAccess
     from penstock.maintenance.tables.neighbors import TablePointer
-    from penstock.maintenance.tables.table_access import CatalogTableAccess
 
 
 class CatalogPool:
@@ -48,7 +48,7 @@ class CatalogPool:
         self, name: TableName, others: Sequence[TablePointer] = ()
     ) -> CatalogTableAccess:
         """`others` are tables of other catalogs that may share the table's storage."""
-        from penstock.maintenance.tables.table_access import CatalogTableAccess
+        from penstock.maintenance.tables.catalog.table_access import CatalogTableAccess
 
         return CatalogTableAccess(
             self.get(name.catalog), name.identifier, elsewhere=lambda: list(others)

@@ -40,10 +40,10 @@ from penstock.maintenance.errors import (
     NoSuchTable,
     TableUnreadable,
 )
-from penstock.maintenance.tables.catalogs import FILE_IO, all_tables
+from penstock.maintenance.tables.catalog.catalogs import FILE_IO, all_tables
+from penstock.maintenance.tables.catalog.metadata_names import marked
 from penstock.maintenance.tables.committable import Committable
 from penstock.maintenance.tables.locations import locations
-from penstock.maintenance.tables.metadata_names import marked
 from penstock.maintenance.tables.neighbors import (
     Neighbor,
     TablePointer,

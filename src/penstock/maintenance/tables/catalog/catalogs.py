@@ -131,7 +131,7 @@ def open_catalog(
         )
     if uri is not None:
         properties["uri"] = _with_driver(uri) if config.type == "sql" else uri
-    from penstock.maintenance.tables.metadata_names import with_mark
+    from penstock.maintenance.tables.catalog.metadata_names import with_mark
 
     opened: Catalog = with_mark(_class(config), mark)(config.name, **properties)
     opened.properties = {**opened.properties, **_ALL_SNAPSHOTS}

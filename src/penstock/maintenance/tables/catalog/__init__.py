@@ -1,0 +1,1 @@
+"""Catalogs: their configuration, open ones, access to a table, and our REST catalog for others."""
