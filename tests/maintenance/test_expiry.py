@@ -8,7 +8,7 @@ import pytest
 from pyiceberg.expressions import GreaterThanOrEqual
 
 from penstock.maintenance.actions.model import Ended
-from penstock.maintenance.tables.references import references
+from penstock.maintenance.tables.ownership.references import references
 from tests.maintenance.tables import COMPACT, LATER, SampleTable, once, rows
 
 KEEP_ONE = {"name": "expire_snapshots", "older_than_seconds": 0, "retain_last": 1}

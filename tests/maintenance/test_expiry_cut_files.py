@@ -12,7 +12,7 @@ from pyiceberg.manifest import read_manifest_list
 
 from penstock.maintenance.actions.model import Ended
 from penstock.maintenance.errors import TableUnreadable
-from penstock.maintenance.tables.references import references
+from penstock.maintenance.tables.ownership.references import references
 from tests.maintenance.tables import COMPACT, LATER, SampleTable, rows
 
 if TYPE_CHECKING:

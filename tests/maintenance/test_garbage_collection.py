@@ -14,7 +14,7 @@ from penstock.maintenance.actions import orphans, pending_deletion
 from penstock.maintenance.actions.leftovers import remove_leftovers
 from penstock.maintenance.actions.model import Ended
 from penstock.maintenance.errors import CommitConflict
-from penstock.maintenance.tables.garbage_collection import Collectable, may_collect
+from penstock.maintenance.tables.ownership.garbage_collection import Collectable, may_collect
 from tests.maintenance.tables import COMPACT, LATER, SampleTable, once
 
 if TYPE_CHECKING:

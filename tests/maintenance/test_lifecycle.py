@@ -20,7 +20,7 @@ from penstock.maintenance.actions.model import ORDER
 from penstock.maintenance.control_plane import MaintenanceControlPlane
 from penstock.maintenance.handlers import Maintainer, RemoteCanceller
 from penstock.maintenance.payloads import CANCEL_REMOTE, MAINTENANCE, REMOTE
-from penstock.maintenance.tables.references import references
+from penstock.maintenance.tables.ownership.references import references
 from penstock.worker import Handlers
 from tests.graphs.deployment import TOKEN, Deployment, running_deployment, settings, until
 from tests.jobs.conformance import Clock

@@ -24,7 +24,7 @@ from penstock.maintenance.tables.catalog.catalogs import (
 )
 from penstock.maintenance.tables.catalog.table_access import CatalogTableAccess, FencedTableAccess
 from penstock.maintenance.tables.facts import look
-from penstock.maintenance.tables.neighbors import TablePointer
+from penstock.maintenance.tables.ownership.neighbors import TablePointer
 from penstock.maintenance.tables.tier import Tier
 from tests.maintenance.tables import COMPACT, LATER, SCHEMA, SampleTable, rows
 

@@ -14,7 +14,7 @@ from penstock.maintenance.actions.model import Ended
 from penstock.maintenance.errors import CatalogUnavailable
 from penstock.maintenance.tables.catalog.catalogs import CatalogConfig, open_catalog
 from penstock.maintenance.tables.facts import look
-from penstock.maintenance.tables.storage import TableLocation
+from penstock.maintenance.tables.ownership.storage import TableLocation
 from penstock.maintenance.tables.tier import Tier
 from tests.maintenance.tables import BY_DAY, COMPACT, LATER, SCHEMA, SampleTable, rows
 from tests.servers.weed import weed

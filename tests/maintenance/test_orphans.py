@@ -10,7 +10,7 @@ import pytest
 from penstock.kit.errors import InvalidInput
 from penstock.maintenance.actions.leftovers import remove_leftovers
 from penstock.maintenance.actions.model import DAY_SECONDS, Ended, parse
-from penstock.maintenance.tables.storage import TableLocation
+from penstock.maintenance.tables.ownership.storage import TableLocation
 from tests.maintenance.tables import COMPACT, SampleTable, once, rows
 
 OLD = datetime.now(UTC) - timedelta(days=4)

@@ -12,7 +12,7 @@ from pyiceberg.transforms import IdentityTransform
 
 from penstock.maintenance.actions.model import Ended
 from penstock.maintenance.tables.facts import look
-from penstock.maintenance.tables.storage import Locator, StoragePath, TableLocation
+from penstock.maintenance.tables.ownership.storage import Locator, StoragePath, TableLocation
 from penstock.maintenance.tables.tier import Tier
 from tests.maintenance.tables import BY_DAY, COMPACT, LATER, SCHEMA, SampleTable, rows
 

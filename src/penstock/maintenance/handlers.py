@@ -227,7 +227,7 @@ async def _open_table_access(
         CatalogTableAccess,
         FencedTableAccess,
     )
-    from penstock.maintenance.tables.neighbors import TablePointer
+    from penstock.maintenance.tables.ownership.neighbors import TablePointer
 
     loop, fence = asyncio.get_running_loop(), ctx.fence
 

@@ -133,7 +133,7 @@ class MaintenanceService:
     async def plan(self, name: TableName, actions: Sequence[Action]) -> list[Outcome]:
         """What each action by itself would do to the current table."""
         from penstock.maintenance.engines import embedded
-        from penstock.maintenance.tables.neighbors import TablePointer
+        from penstock.maintenance.tables.ownership.neighbors import TablePointer
 
         context = ActionContext(job_id=0, attempt="plan", now=self._clock.now)
         async with self._db.transaction() as tx:

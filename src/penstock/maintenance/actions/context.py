@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
-    from penstock.maintenance.tables.storage import Listed, TableLocation
+    from penstock.maintenance.tables.ownership.storage import Listed, TableLocation
 
 MARK = "penstock"
 FENCED = "x"

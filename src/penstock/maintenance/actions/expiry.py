@@ -43,12 +43,16 @@ from penstock.maintenance.errors import (
     TableUnreadable,
 )
 from penstock.maintenance.tables.catalog.table_access import SameRefs, refs_of
-from penstock.maintenance.tables.garbage_collection import Collectable, check_collectable
+from penstock.maintenance.tables.ownership.garbage_collection import Collectable, check_collectable
+from penstock.maintenance.tables.ownership.references import (
+    ReferenceReader,
+    references,
+    statistics_paths,
+)
+from penstock.maintenance.tables.ownership.storage import delete_file, file_size
+from penstock.maintenance.tables.ownership.table_folders import Foreign, TableFolders
 from penstock.maintenance.tables.protection import Allowed, check_table
-from penstock.maintenance.tables.references import ReferenceReader, references, statistics_paths
 from penstock.maintenance.tables.snapshot_log import RemoveSnapshots
-from penstock.maintenance.tables.storage import delete_file, file_size
-from penstock.maintenance.tables.table_folders import Foreign, TableFolders
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -59,7 +63,7 @@ if TYPE_CHECKING:
 
     from penstock.maintenance.actions.context import ActionContext
     from penstock.maintenance.tables.catalog.table_access import Requirements, TableAccess
-    from penstock.maintenance.tables.neighbors import Neighbor
+    from penstock.maintenance.tables.ownership.neighbors import Neighbor
 
 log = logging.get(__name__)
 TRIES = 5

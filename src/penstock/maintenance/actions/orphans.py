@@ -21,12 +21,12 @@ from penstock.maintenance.actions.budget import Budget
 from penstock.maintenance.actions.model import DAY_SECONDS, Action, Ended, Name, Outcome
 from penstock.maintenance.actions.pending_deletion import is_pending_deletion
 from penstock.maintenance.errors import Refused
-from penstock.maintenance.tables.garbage_collection import check_collectable
-from penstock.maintenance.tables.neighbors import check_alone
+from penstock.maintenance.tables.ownership.garbage_collection import check_collectable
+from penstock.maintenance.tables.ownership.neighbors import check_alone
+from penstock.maintenance.tables.ownership.references import ReferenceReader, References, references
+from penstock.maintenance.tables.ownership.storage import TableLocation
+from penstock.maintenance.tables.ownership.version_hint import version_hint_files
 from penstock.maintenance.tables.protection import check_table
-from penstock.maintenance.tables.references import ReferenceReader, References, references
-from penstock.maintenance.tables.storage import TableLocation
-from penstock.maintenance.tables.version_hint import version_hint_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from penstock.maintenance.actions.context import ActionContext
     from penstock.maintenance.tables.catalog.table_access import TableAccess
-    from penstock.maintenance.tables.storage import Listed
+    from penstock.maintenance.tables.ownership.storage import Listed
 
 log = logging.get(__name__)
 DEFAULT_AGE = 3 * DAY_SECONDS

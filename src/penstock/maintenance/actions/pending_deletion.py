@@ -33,12 +33,12 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from penstock.kit import logging
 from penstock.maintenance.actions.model import Name
 from penstock.maintenance.errors import TableUnreadable
-from penstock.maintenance.tables.garbage_collection import may_collect
-from penstock.maintenance.tables.locations import locations
+from penstock.maintenance.tables.ownership.garbage_collection import may_collect
+from penstock.maintenance.tables.ownership.locations import locations
+from penstock.maintenance.tables.ownership.references import ReferenceReader, references
+from penstock.maintenance.tables.ownership.storage import Locator, TableLocation, delete_file
+from penstock.maintenance.tables.ownership.table_folders import TableFolders
 from penstock.maintenance.tables.protection import check_table
-from penstock.maintenance.tables.references import ReferenceReader, references
-from penstock.maintenance.tables.storage import Locator, TableLocation, delete_file
-from penstock.maintenance.tables.table_folders import TableFolders
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -47,9 +47,9 @@ if TYPE_CHECKING:
 
     from penstock.maintenance.actions.context import ActionContext
     from penstock.maintenance.tables.catalog.table_access import TableAccess
-    from penstock.maintenance.tables.neighbors import Neighbor
-    from penstock.maintenance.tables.references import References
-    from penstock.maintenance.tables.storage import Listed, StoragePath
+    from penstock.maintenance.tables.ownership.neighbors import Neighbor
+    from penstock.maintenance.tables.ownership.references import References
+    from penstock.maintenance.tables.ownership.storage import Listed, StoragePath
 
 log = logging.get(__name__)
 BATCH = 500

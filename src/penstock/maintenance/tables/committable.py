@@ -17,7 +17,7 @@ from pyiceberg.table import TableProperties
 from pyiceberg.utils.properties import property_as_int
 
 from penstock.maintenance.errors import Refused
-from penstock.maintenance.tables.locations import locations
+from penstock.maintenance.tables.ownership.locations import locations
 
 if TYPE_CHECKING:
     from pyiceberg.table.metadata import TableMetadata

@@ -17,7 +17,7 @@ from penstock.maintenance.actions.model import Action, Name
 from penstock.maintenance.actions.retention import expired, rule_for
 from penstock.maintenance.errors import Refused
 from penstock.maintenance.tables.content import partition_key
-from penstock.maintenance.tables.garbage_collection import check_collectable
+from penstock.maintenance.tables.ownership.garbage_collection import check_collectable
 from penstock.maintenance.tables.protection import check_table
 from penstock.maintenance.tables.sizes import HOT_SECONDS
 

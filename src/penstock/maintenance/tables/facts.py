@@ -20,12 +20,12 @@ from penstock.maintenance.actions.pending_deletion import is_pending_deletion
 from penstock.maintenance.tables import expectation
 from penstock.maintenance.tables.content import ManifestReader, partition_key
 from penstock.maintenance.tables.expectation import Compaction, Judged
-from penstock.maintenance.tables.neighbors import foreign_metadata
-from penstock.maintenance.tables.references import references
+from penstock.maintenance.tables.ownership.neighbors import foreign_metadata
+from penstock.maintenance.tables.ownership.references import references
+from penstock.maintenance.tables.ownership.storage import TableLocation
+from penstock.maintenance.tables.ownership.version_hint import version_hint_files
 from penstock.maintenance.tables.sizes import SMALL, whole_number
-from penstock.maintenance.tables.storage import TableLocation
 from penstock.maintenance.tables.tier import Tier
-from penstock.maintenance.tables.version_hint import version_hint_files
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

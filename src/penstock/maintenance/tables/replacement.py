@@ -26,11 +26,11 @@ from penstock.maintenance.tables.content import (
     duplicate_paths,
     entry_key,
 )
+from penstock.maintenance.tables.ownership.storage import file_size
 from penstock.maintenance.tables.positions import touches
 from penstock.maintenance.tables.protection import Allowed
 from penstock.maintenance.tables.sizes import whole_number
 from penstock.maintenance.tables.snapshot_draft import Draft, existing_entry
-from penstock.maintenance.tables.storage import file_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from penstock.maintenance.payloads import TableName
     from penstock.maintenance.tables.catalog.catalogs import CatalogConfig
     from penstock.maintenance.tables.catalog.table_access import CatalogTableAccess
-    from penstock.maintenance.tables.neighbors import TablePointer
+    from penstock.maintenance.tables.ownership.neighbors import TablePointer
 
 
 class CatalogPool:

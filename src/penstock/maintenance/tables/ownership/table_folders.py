@@ -11,16 +11,16 @@ import enum
 from typing import TYPE_CHECKING
 
 from penstock.maintenance.errors import Refused
-from penstock.maintenance.tables.neighbors import SHARED_HINT, folders_of
-from penstock.maintenance.tables.storage import Locator
+from penstock.maintenance.tables.ownership.neighbors import SHARED_HINT, folders_of
+from penstock.maintenance.tables.ownership.storage import Locator
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pyiceberg.table import Table
 
-    from penstock.maintenance.tables.neighbors import Neighbor
-    from penstock.maintenance.tables.storage import StoragePath
+    from penstock.maintenance.tables.ownership.neighbors import Neighbor
+    from penstock.maintenance.tables.ownership.storage import StoragePath
 
 
 class Foreign(enum.StrEnum):

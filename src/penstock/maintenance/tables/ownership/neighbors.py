@@ -19,7 +19,7 @@ from pyiceberg.io import load_file_io
 
 from penstock.kit import logging
 from penstock.maintenance.errors import Refused
-from penstock.maintenance.tables.locations import locations
+from penstock.maintenance.tables.ownership.locations import locations
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -28,7 +28,12 @@ if TYPE_CHECKING:
 
     from penstock.maintenance.payloads import OtherTable
     from penstock.maintenance.tables.catalog.table_access import TableAccess
-    from penstock.maintenance.tables.storage import Listed, Locator, StoragePath, TableLocation
+    from penstock.maintenance.tables.ownership.storage import (
+        Listed,
+        Locator,
+        StoragePath,
+        TableLocation,
+    )
 
 log = logging.get(__name__)
 METADATA_FOLDER = "metadata"

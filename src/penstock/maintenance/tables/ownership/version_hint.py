@@ -8,14 +8,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.maintenance.tables.neighbors import METADATA_FILES, VERSION_HINT, metadata_folders
+from penstock.maintenance.tables.ownership.neighbors import (
+    METADATA_FILES,
+    VERSION_HINT,
+    metadata_folders,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyiceberg.table import Table
 
-    from penstock.maintenance.tables.storage import TableLocation
+    from penstock.maintenance.tables.ownership.storage import TableLocation
 
 _ENDINGS = (*METADATA_FILES, ".gz.metadata.json")
 _LONGEST = 1000
