@@ -19,7 +19,7 @@ from pyiceberg.types import DoubleType, LongType, NestedField, StringType
 from penstock.maintenance.actions.context import ActionContext
 from penstock.maintenance.tables.catalog.catalogs import CatalogConfig, open_catalog
 from penstock.maintenance.tables.catalog.table_access import CatalogTableAccess
-from penstock.maintenance.tables.content import ManifestReader
+from penstock.maintenance.tables.reading.content import ManifestReader
 from penstock.maintenance.tables.replacement import commit
 from penstock.maintenance.tables.snapshot_draft import existing_entry
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
     from pyiceberg.manifest import ManifestFile
 
-    from penstock.maintenance.tables.content import Content
+    from penstock.maintenance.tables.reading.content import Content
     from penstock.maintenance.tables.snapshot_draft import Draft
 
 DAYS = 10

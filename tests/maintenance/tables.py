@@ -19,8 +19,8 @@ from penstock.maintenance.actions.context import ActionContext
 from penstock.maintenance.actions.model import parse
 from penstock.maintenance.engines import embedded
 from penstock.maintenance.tables.catalog.table_access import CatalogTableAccess
-from penstock.maintenance.tables.content import ManifestReader
 from penstock.maintenance.tables.delete_file import write_deletes
+from penstock.maintenance.tables.reading.content import ManifestReader
 from penstock.maintenance.tables.replacement import commit, updated_totals
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import pytest
 from pyiceberg.manifest import write_manifest_list
 
 from penstock.maintenance.actions.model import Ended
-from penstock.maintenance.tables.content import ManifestReader
+from penstock.maintenance.tables.reading.content import ManifestReader
 from tests.maintenance.tables import LATER, SCHEMA, rows
 
 if TYPE_CHECKING:

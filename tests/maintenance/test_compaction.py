@@ -11,7 +11,7 @@ from penstock.maintenance.actions.model import MB, ORDER, Ended, parse
 from penstock.maintenance.actions.probe import proven
 from penstock.maintenance.engines import embedded
 from penstock.maintenance.tables.checksum import Digest
-from penstock.maintenance.tables.content import ManifestReader
+from penstock.maintenance.tables.reading.content import ManifestReader
 from tests.maintenance.tables import COMPACT, SampleTable, once
 
 

@@ -37,7 +37,7 @@ from penstock.maintenance.tables.catalog.catalogs import (
     open_catalog,
 )
 from penstock.maintenance.tables.catalog.table_access import CatalogTableAccess
-from penstock.maintenance.tables.content import ManifestReader
+from penstock.maintenance.tables.reading.content import ManifestReader
 from tests.maintenance.tables import COMPACT, LATER, SCHEMA, SampleTable
 
 if TYPE_CHECKING:

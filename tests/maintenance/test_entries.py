@@ -16,8 +16,8 @@ from pyiceberg.manifest import DataFile, ManifestContent
 from pyiceberg.typedef import Record
 
 from penstock.maintenance.actions.model import Ended
-from penstock.maintenance.tables.content import ManifestReader
 from penstock.maintenance.tables.delete_file import write_positions
+from penstock.maintenance.tables.reading.content import ManifestReader
 from penstock.maintenance.tables.replacement import commit
 from penstock.maintenance.tables.snapshot_draft import existing_entry
 from tests.maintenance.tables import COMPACT, SampleTable, once, rows
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from pyiceberg.manifest import ManifestEntry
 
-    from penstock.maintenance.tables.content import Content
+    from penstock.maintenance.tables.reading.content import Content
 
 ALL = {**COMPACT, "rewrite_all": True}
 DELETES = "rewrite_position_delete_files"

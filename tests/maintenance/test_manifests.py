@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from penstock.maintenance.actions.model import Ended
-from penstock.maintenance.tables.content import ManifestReader
+from penstock.maintenance.tables.reading.content import ManifestReader
 from tests.maintenance.tables import COMPACT, SampleTable, once
 
 

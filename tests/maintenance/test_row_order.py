@@ -24,7 +24,7 @@ from pyiceberg.types import (
 )
 
 from penstock.maintenance.actions.model import MB, Ended
-from penstock.maintenance.tables.content import ManifestReader
+from penstock.maintenance.tables.reading.content import ManifestReader
 from penstock.maintenance.tables.z_curve import ZCurve
 from tests.maintenance.tables import COMPACT, SampleTable
 

@@ -47,8 +47,8 @@ from pyiceberg.types import (
 
 from penstock.maintenance.actions import group_writer
 from penstock.maintenance.actions.model import Ended
-from penstock.maintenance.tables.content import ManifestReader
-from penstock.maintenance.tables.file_schema import file_schema
+from penstock.maintenance.tables.reading.content import ManifestReader
+from penstock.maintenance.tables.reading.file_schema import file_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -808,7 +808,7 @@ def test_another_reader_that_sees_other_values_stops_the_rewrite(
 def test_deletes_are_applied_as_other_readers_apply_them(
     sample: SampleTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from penstock.maintenance.tables import data_file_reader
+    from penstock.maintenance.tables.reading import data_file_reader
 
     sample.create(files=3)
     sample.delete([1, 12])

@@ -8,7 +8,7 @@ import pytest
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
 from penstock.maintenance.errors import TableUnreadable
-from penstock.maintenance.tables.avro_check import read_avro
+from penstock.maintenance.tables.reading.avro_check import read_avro
 from tests.maintenance.tables import SampleTable, rows
 
 SYNC = 16

@@ -23,7 +23,7 @@ from penstock.maintenance.errors import (
     Refused,
     UnreadableFile,
 )
-from penstock.maintenance.tables.content import ManifestReader
+from penstock.maintenance.tables.reading.content import ManifestReader
 from penstock.maintenance.tables.replacement import Change, NewFile, Replacement
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from pyiceberg.manifest import DataFileContent, FileFormat
 
 from penstock.kit.errors import InvalidInput
 from penstock.maintenance.errors import Refused
-from penstock.maintenance.tables.content import (
+from penstock.maintenance.tables.reading.content import (
     Content,
     DeleteIndex,
     duplicate_paths,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from pyiceberg.typedef import Record
 
     from penstock.maintenance.actions.model import Action
-    from penstock.maintenance.tables.content import PartitionKey
+    from penstock.maintenance.tables.reading.content import PartitionKey
 
 TARGET_PROPERTY = "write.target-file-size-bytes"
 

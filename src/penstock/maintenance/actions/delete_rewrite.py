@@ -21,7 +21,8 @@ from penstock.maintenance.actions.compaction_plan import check_readable
 from penstock.maintenance.actions.group_writer import discard
 from penstock.maintenance.actions.model import Action, Ended, Name, Outcome
 from penstock.maintenance.errors import CommitConflict, CommitUnknown
-from penstock.maintenance.tables.content import (
+from penstock.maintenance.tables.delete_file import write_positions
+from penstock.maintenance.tables.reading.content import (
     Content,
     ManifestReader,
     applies,
@@ -30,8 +31,7 @@ from penstock.maintenance.tables.content import (
     only_data_file,
     partition_key,
 )
-from penstock.maintenance.tables.delete_file import write_positions
-from penstock.maintenance.tables.positions import read_positions, rows_of, touches
+from penstock.maintenance.tables.reading.positions import read_positions, rows_of, touches
 from penstock.maintenance.tables.replacement import Change, NewFile, Replacement
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from penstock.maintenance.actions.context import ActionContext
     from penstock.maintenance.tables.catalog.table_access import TableAccess
-    from penstock.maintenance.tables.content import PartitionKey
+    from penstock.maintenance.tables.reading.content import PartitionKey
 
 MIN_INPUT_FILES = 2
 Chosen: TypeAlias = "dict[PartitionKey, list[ManifestEntry]]"

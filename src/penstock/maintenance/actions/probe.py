@@ -22,8 +22,8 @@ from penstock.maintenance.actions.group_writer import GroupWriter
 from penstock.maintenance.actions.model import Action, Ended, Name
 from penstock.maintenance.tables.catalog.catalogs import CatalogConfig, open_catalog
 from penstock.maintenance.tables.catalog.table_access import CatalogTableAccess
-from penstock.maintenance.tables.content import ManifestReader
 from penstock.maintenance.tables.delete_file import write_deletes
+from penstock.maintenance.tables.reading.content import ManifestReader
 from penstock.maintenance.tables.replacement import Abandoned, Change, NewFile, Replacement, commit
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pyiceberg.manifest import ManifestFile
 
     from penstock.maintenance.tables.catalog.table_access import TableAccess
-    from penstock.maintenance.tables.content import Content
+    from penstock.maintenance.tables.reading.content import Content
     from penstock.maintenance.tables.snapshot_draft import Draft
 
 log = logging.get(__name__)

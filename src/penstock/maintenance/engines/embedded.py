@@ -28,8 +28,8 @@ from penstock.maintenance.errors import (
     TableUnreadable,
     UnreadableFile,
 )
-from penstock.maintenance.tables.content import ManifestReader
 from penstock.maintenance.tables.protection import check_table
+from penstock.maintenance.tables.reading.content import ManifestReader
 
 if TYPE_CHECKING:
     from collections.abc import Callable

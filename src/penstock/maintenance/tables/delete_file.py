@@ -14,7 +14,7 @@ from pyiceberg.types import StringType
 
 from penstock.maintenance.actions.group_writer import data_root
 from penstock.maintenance.errors import ContentDiffers
-from penstock.maintenance.tables.content import PATH_FIELD
+from penstock.maintenance.tables.reading.content import PATH_FIELD
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

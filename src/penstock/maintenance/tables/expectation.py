@@ -16,9 +16,9 @@ from penstock.maintenance.actions.manifest_rewrite import TARGET as MANIFEST_TAR
 from penstock.maintenance.actions.model import Action, Name
 from penstock.maintenance.actions.retention import expired, rule_for
 from penstock.maintenance.errors import Refused
-from penstock.maintenance.tables.content import partition_key
 from penstock.maintenance.tables.ownership.garbage_collection import check_collectable
 from penstock.maintenance.tables.protection import check_table
+from penstock.maintenance.tables.reading.content import partition_key
 from penstock.maintenance.tables.sizes import HOT_SECONDS
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from penstock.maintenance.actions.compaction_plan import Group
     from penstock.maintenance.actions.model import OptionValue
-    from penstock.maintenance.tables.content import Content, PartitionKey
+    from penstock.maintenance.tables.reading.content import Content, PartitionKey
 
 _FAR_FUTURE = 2**62
 """A time at which no partition counts as recently written."""

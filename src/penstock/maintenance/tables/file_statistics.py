@@ -31,7 +31,7 @@ from pyiceberg.types import (
 )
 
 from penstock.kit import logging
-from penstock.maintenance.tables.file_schema import leaves
+from penstock.maintenance.tables.reading.file_schema import leaves
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from pyiceberg.schema import Schema
     from pyiceberg.types import PrimitiveType
 
-    from penstock.maintenance.tables.file_schema import Leaf
+    from penstock.maintenance.tables.reading.file_schema import Leaf
 
 log = logging.get(__name__)
 Value: TypeAlias = "int | float | bytes"

@@ -24,8 +24,8 @@ from penstock.kit.scratch import scratch_folder
 from penstock.maintenance.actions.model import MB
 from penstock.maintenance.errors import ContentDiffers, Refused, UnreadableFile
 from penstock.maintenance.tables.checksum import stored
-from penstock.maintenance.tables.file_schema import field_id
-from penstock.maintenance.tables.projection import as_written, project
+from penstock.maintenance.tables.reading.file_schema import field_id
+from penstock.maintenance.tables.reading.projection import as_written, project
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pyiceberg.manifest import DataFile
     from pyiceberg.table import Table
 
-    from penstock.maintenance.tables.data_file_reader import DataFileReader
+    from penstock.maintenance.tables.reading.data_file_reader import DataFileReader
 
     Rows: TypeAlias = dict[int, pa.Array]
     """Columns by their position in the table, in its types."""

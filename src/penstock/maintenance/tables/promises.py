@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from pyiceberg.manifest import DataFile
     from pyiceberg.types import PrimitiveType
 
-    from penstock.maintenance.tables.file_schema import Leaf
     from penstock.maintenance.tables.file_statistics import FileStatistics, Value
+    from penstock.maintenance.tables.reading.file_schema import Leaf
 
 _SHORTENED = (StringType, BinaryType, FixedType)
 """Types whose bounds writers may truncate."""

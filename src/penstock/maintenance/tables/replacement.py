@@ -20,15 +20,15 @@ from pyiceberg.table.snapshots import ancestors_of
 from penstock.kit import logging
 from penstock.kit.errors import StaleAttempt
 from penstock.maintenance.errors import CommitConflict, CommitUnknown, ContentDiffers
-from penstock.maintenance.tables.content import (
+from penstock.maintenance.tables.ownership.storage import file_size
+from penstock.maintenance.tables.protection import Allowed
+from penstock.maintenance.tables.reading.content import (
     DeleteIndex,
     ManifestReader,
     duplicate_paths,
     entry_key,
 )
-from penstock.maintenance.tables.ownership.storage import file_size
-from penstock.maintenance.tables.positions import touches
-from penstock.maintenance.tables.protection import Allowed
+from penstock.maintenance.tables.reading.positions import touches
 from penstock.maintenance.tables.sizes import whole_number
 from penstock.maintenance.tables.snapshot_draft import Draft, existing_entry
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from penstock.maintenance.actions.context import ActionContext
     from penstock.maintenance.actions.model import Name
     from penstock.maintenance.tables.catalog.table_access import Requirements, TableAccess, Updates
-    from penstock.maintenance.tables.content import Content, EntryKey
+    from penstock.maintenance.tables.reading.content import Content, EntryKey
 
     Build: TypeAlias = Callable[[Draft, Content], tuple[Sequence[ManifestFile], Mapping[str, str]]]
 

@@ -31,12 +31,12 @@ from pyiceberg.types import DoubleType, FloatType, IntegerType, ListType, Nested
 from penstock.maintenance.errors import Refused
 from penstock.maintenance.tables.catalog.table_access import SequenceNumberFree
 from penstock.maintenance.tables.file_statistics import stored_value
-from penstock.maintenance.tables.manifest_entries import (
+from penstock.maintenance.tables.ownership.locations import locations
+from penstock.maintenance.tables.reading.manifest_entries import (
     REFERENCED_DATA_FILE_AT,
     referenced_data_file,
     with_referenced_data_file,
 )
-from penstock.maintenance.tables.ownership.locations import locations
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -20,7 +20,7 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import IntegerType, ListType, LongType, NestedField, StringType
 
 from penstock.maintenance.errors import TableUnreadable
-from penstock.maintenance.tables.avro_check import (
+from penstock.maintenance.tables.reading.avro_check import (
     TOTAL_DATA_FILES,
     TOTAL_DELETE_FILES,
     check_entries,

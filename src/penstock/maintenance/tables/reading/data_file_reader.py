@@ -13,8 +13,8 @@ from pyiceberg.transforms import IdentityTransform
 
 from penstock.maintenance.actions.model import MB
 from penstock.maintenance.errors import UnreadableFile
-from penstock.maintenance.tables.file_schema import field_id
-from penstock.maintenance.tables.projection import Column, identify, missing_values, project
+from penstock.maintenance.tables.reading.file_schema import field_id
+from penstock.maintenance.tables.reading.projection import Column, identify, missing_values, project
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from pyiceberg.manifest import DataFileContent, FileFormat
 
 from penstock.maintenance.errors import Refused, UnreadableFile
-from penstock.maintenance.tables.content import DeleteIndex
+from penstock.maintenance.tables.reading.content import DeleteIndex
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence

@@ -30,7 +30,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import DoubleType, FixedType, NestedField, StringType, StructType
 
 from penstock.maintenance.errors import Refused, TableUnreadable
-from penstock.maintenance.tables.avro_check import check_entries, check_length, read_avro
+from penstock.maintenance.tables.reading.avro_check import check_entries, check_length, read_avro
 
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.maintenance.errors import UnreadableFile
-from penstock.maintenance.tables.file_schema import field_id
+from penstock.maintenance.tables.reading.file_schema import field_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -12,12 +12,12 @@ from pyiceberg.conversions import from_bytes
 from pyiceberg.manifest import DataFileContent, ManifestContent
 from pyiceberg.types import StringType
 
-from penstock.maintenance.tables.avro_check import (
+from penstock.maintenance.tables.reading.avro_check import (
     TOTAL_DATA_FILES,
     TOTAL_DELETE_FILES,
     check_totals,
 )
-from penstock.maintenance.tables.manifest_entries import (
+from penstock.maintenance.tables.reading.manifest_entries import (
     listed_manifests,
     live_entries,
     referenced_data_file,

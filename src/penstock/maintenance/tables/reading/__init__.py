@@ -1,0 +1,1 @@
+"""Reading a table exactly: its manifests, data files and deletes."""
