@@ -14,7 +14,7 @@ from pyiceberg.types import ListType, LongType, StructType
 from penstock.maintenance.actions import group_writer
 from penstock.maintenance.actions.model import Ended
 from penstock.maintenance.actions.probe import proven
-from penstock.maintenance.tables.checksum import Checksum
+from penstock.maintenance.tables.verification.checksum import Checksum
 from tests.maintenance.test_shapes import ALL, append, create, field
 
 if TYPE_CHECKING:

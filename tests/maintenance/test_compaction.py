@@ -10,8 +10,8 @@ from penstock.maintenance.actions import compaction, group_writer
 from penstock.maintenance.actions.model import MB, ORDER, Ended, parse
 from penstock.maintenance.actions.probe import proven
 from penstock.maintenance.engines import embedded
-from penstock.maintenance.tables.checksum import Digest
 from penstock.maintenance.tables.reading.content import ManifestReader
+from penstock.maintenance.tables.verification.checksum import Digest
 from tests.maintenance.tables import COMPACT, SampleTable, once
 
 

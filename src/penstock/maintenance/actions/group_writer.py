@@ -18,21 +18,21 @@ from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 
 from penstock.maintenance.actions.model import MB, Action
 from penstock.maintenance.errors import ContentDiffers, Refused
-from penstock.maintenance.tables.checksum import Checksum, Digest
 from penstock.maintenance.tables.file_statistics import (
     FileStatistics,
     NanCounter,
     StatisticsPlan,
     footer_statistics,
 )
-from penstock.maintenance.tables.independent_readers import IndependentReaders
-from penstock.maintenance.tables.promises import check_promises
 from penstock.maintenance.tables.reading.content import DeleteIndex
 from penstock.maintenance.tables.reading.data_file_reader import DataFileReader
 from penstock.maintenance.tables.reading.file_schema import file_schema
 from penstock.maintenance.tables.reading.positions import positions_by_path
 from penstock.maintenance.tables.row_order import read_order
 from penstock.maintenance.tables.sorting import in_order
+from penstock.maintenance.tables.verification.checksum import Checksum, Digest
+from penstock.maintenance.tables.verification.independent_readers import IndependentReaders
+from penstock.maintenance.tables.verification.promises import check_promises
 from penstock.maintenance.tables.z_curve import ZCurve, sampled
 
 if TYPE_CHECKING:

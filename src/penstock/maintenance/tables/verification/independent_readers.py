@@ -23,9 +23,9 @@ from penstock.kit import logging
 from penstock.kit.scratch import scratch_folder
 from penstock.maintenance.actions.model import MB
 from penstock.maintenance.errors import ContentDiffers, Refused, UnreadableFile
-from penstock.maintenance.tables.checksum import stored
 from penstock.maintenance.tables.reading.file_schema import field_id
 from penstock.maintenance.tables.reading.projection import as_written, project
+from penstock.maintenance.tables.verification.checksum import stored
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

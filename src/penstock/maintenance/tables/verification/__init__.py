@@ -1,0 +1,1 @@
+"""Proof that rewritten files have the rows of those they replace."""
