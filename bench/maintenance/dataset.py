@@ -19,9 +19,9 @@ from pyiceberg.types import DoubleType, LongType, NestedField, StringType
 from penstock.maintenance.actions.context import ActionContext
 from penstock.maintenance.tables.catalog.catalogs import CatalogConfig, open_catalog
 from penstock.maintenance.tables.catalog.table_access import CatalogTableAccess
+from penstock.maintenance.tables.commit.replacement import commit
+from penstock.maintenance.tables.commit.snapshot_draft import existing_entry
 from penstock.maintenance.tables.reading.content import ManifestReader
-from penstock.maintenance.tables.replacement import commit
-from penstock.maintenance.tables.snapshot_draft import existing_entry
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
     from pyiceberg.manifest import ManifestFile
 
+    from penstock.maintenance.tables.commit.snapshot_draft import Draft
     from penstock.maintenance.tables.reading.content import Content
-    from penstock.maintenance.tables.snapshot_draft import Draft
 
 DAYS = 10
 SCHEMA = Schema(

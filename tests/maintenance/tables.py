@@ -19,9 +19,9 @@ from penstock.maintenance.actions.context import ActionContext
 from penstock.maintenance.actions.model import parse
 from penstock.maintenance.engines import embedded
 from penstock.maintenance.tables.catalog.table_access import CatalogTableAccess
-from penstock.maintenance.tables.delete_file import write_deletes
+from penstock.maintenance.tables.commit.delete_file import write_deletes
+from penstock.maintenance.tables.commit.replacement import commit, updated_totals
 from penstock.maintenance.tables.reading.content import ManifestReader
-from penstock.maintenance.tables.replacement import commit, updated_totals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

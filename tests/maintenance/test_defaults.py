@@ -29,7 +29,6 @@ from penstock.maintenance.actions.manifest_rewrite import TARGET as MANIFEST_TAR
 from penstock.maintenance.actions.model import MB, Ended, parse
 from penstock.maintenance.engines import embedded
 from penstock.maintenance.errors import CommitUnknown, Refused
-from penstock.maintenance.tables import protection
 from penstock.maintenance.tables.catalog.catalogs import (
     TYPES,
     CatalogConfig,
@@ -37,6 +36,7 @@ from penstock.maintenance.tables.catalog.catalogs import (
     open_catalog,
 )
 from penstock.maintenance.tables.catalog.table_access import CatalogTableAccess
+from penstock.maintenance.tables.commit import protection
 from penstock.maintenance.tables.reading.content import ManifestReader
 from tests.maintenance.tables import COMPACT, LATER, SCHEMA, SampleTable
 

@@ -16,10 +16,10 @@ from pyiceberg.manifest import DataFile, ManifestContent
 from pyiceberg.typedef import Record
 
 from penstock.maintenance.actions.model import Ended
-from penstock.maintenance.tables.delete_file import write_positions
+from penstock.maintenance.tables.commit.delete_file import write_positions
+from penstock.maintenance.tables.commit.replacement import commit
+from penstock.maintenance.tables.commit.snapshot_draft import existing_entry
 from penstock.maintenance.tables.reading.content import ManifestReader
-from penstock.maintenance.tables.replacement import commit
-from penstock.maintenance.tables.snapshot_draft import existing_entry
 from tests.maintenance.tables import COMPACT, SampleTable, once, rows
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import pytest
 
 from penstock.maintenance.actions.model import Ended
 from penstock.maintenance.tables.catalog.rest_catalog import BadRequest, RestCatalogAdapter
-from penstock.maintenance.tables.committable import LEEWAY_MS
+from penstock.maintenance.tables.commit.committable import LEEWAY_MS
 from tests.maintenance.tables import COMPACT, LATER, SampleTable, once
 
 KEEP_ONE = {"name": "expire_snapshots", "older_than_seconds": 0, "retain_last": 1}

@@ -14,7 +14,7 @@ from penstock.maintenance.actions.model import Ended, parse
 from penstock.maintenance.engines import embedded
 from penstock.maintenance.tables.catalog.rest_catalog import RestCatalogAdapter
 from penstock.maintenance.tables.catalog.table_access import FencedTableAccess
-from penstock.maintenance.tables.snapshot_log import RemoveSnapshots
+from penstock.maintenance.tables.commit.snapshot_log import RemoveSnapshots
 from tests.maintenance.tables import LATER, SampleTable
 
 if TYPE_CHECKING:

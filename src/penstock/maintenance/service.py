@@ -218,7 +218,7 @@ class MaintenanceService:
         return facts, judge(facts, now_ms=_milliseconds(now))
 
     async def _store(self, name: TableName, table: Table, facts: Facts, now: datetime) -> None:
-        from penstock.maintenance.tables.protection import opted_out
+        from penstock.maintenance.tables.commit.protection import opted_out
 
         health = judge(facts, now_ms=_milliseconds(now))
         await self.store.record_table(

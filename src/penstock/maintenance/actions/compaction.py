@@ -23,8 +23,8 @@ from penstock.maintenance.errors import (
     Refused,
     UnreadableFile,
 )
+from penstock.maintenance.tables.commit.replacement import Change, NewFile, Replacement
 from penstock.maintenance.tables.reading.content import ManifestReader
-from penstock.maintenance.tables.replacement import Change, NewFile, Replacement
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table

@@ -21,7 +21,8 @@ from penstock.maintenance.actions.compaction_plan import check_readable
 from penstock.maintenance.actions.group_writer import discard
 from penstock.maintenance.actions.model import Action, Ended, Name, Outcome
 from penstock.maintenance.errors import CommitConflict, CommitUnknown
-from penstock.maintenance.tables.delete_file import write_positions
+from penstock.maintenance.tables.commit.delete_file import write_positions
+from penstock.maintenance.tables.commit.replacement import Change, NewFile, Replacement
 from penstock.maintenance.tables.reading.content import (
     Content,
     ManifestReader,
@@ -32,7 +33,6 @@ from penstock.maintenance.tables.reading.content import (
     partition_key,
 )
 from penstock.maintenance.tables.reading.positions import read_positions, rows_of, touches
-from penstock.maintenance.tables.replacement import Change, NewFile, Replacement
 
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO

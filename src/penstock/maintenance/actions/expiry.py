@@ -43,6 +43,8 @@ from penstock.maintenance.errors import (
     TableUnreadable,
 )
 from penstock.maintenance.tables.catalog.table_access import SameRefs, refs_of
+from penstock.maintenance.tables.commit.protection import Allowed, check_table
+from penstock.maintenance.tables.commit.snapshot_log import RemoveSnapshots
 from penstock.maintenance.tables.ownership.garbage_collection import Collectable, check_collectable
 from penstock.maintenance.tables.ownership.references import (
     ReferenceReader,
@@ -51,8 +53,6 @@ from penstock.maintenance.tables.ownership.references import (
 )
 from penstock.maintenance.tables.ownership.storage import delete_file, file_size
 from penstock.maintenance.tables.ownership.table_folders import Foreign, TableFolders
-from penstock.maintenance.tables.protection import Allowed, check_table
-from penstock.maintenance.tables.snapshot_log import RemoveSnapshots
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -18,7 +18,7 @@ from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 
 from penstock.maintenance.actions.model import MB, Action
 from penstock.maintenance.errors import ContentDiffers, Refused
-from penstock.maintenance.tables.file_statistics import (
+from penstock.maintenance.tables.commit.file_statistics import (
     FileStatistics,
     NanCounter,
     StatisticsPlan,

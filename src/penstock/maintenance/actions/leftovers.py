@@ -17,13 +17,13 @@ from penstock.maintenance.actions.context import MARK
 from penstock.maintenance.actions.model import DAY_SECONDS, Name
 from penstock.maintenance.actions.pending_deletion import RECORD, finish_deletions
 from penstock.maintenance.errors import Refused, TableUnreadable
+from penstock.maintenance.tables.commit.protection import check_table
 from penstock.maintenance.tables.ownership.garbage_collection import check_collectable
 from penstock.maintenance.tables.ownership.locations import locations
 from penstock.maintenance.tables.ownership.neighbors import check_neighbors
 from penstock.maintenance.tables.ownership.references import references
 from penstock.maintenance.tables.ownership.storage import TableLocation
 from penstock.maintenance.tables.ownership.version_hint import version_hint_files
-from penstock.maintenance.tables.protection import check_table
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table

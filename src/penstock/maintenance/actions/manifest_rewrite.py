@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 from penstock.maintenance.actions.budget import Budget
 from penstock.maintenance.actions.model import MB, Action, Ended, Name, Outcome
 from penstock.maintenance.errors import CommitConflict, ContentDiffers, Refused
-from penstock.maintenance.tables.protection import Allowed
+from penstock.maintenance.tables.commit.protection import Allowed
+from penstock.maintenance.tables.commit.replacement import Abandoned, commit, updated_totals
+from penstock.maintenance.tables.commit.snapshot_draft import Draft, existing_entry
 from penstock.maintenance.tables.reading.content import ManifestReader, partition_values
-from penstock.maintenance.tables.replacement import Abandoned, commit, updated_totals
-from penstock.maintenance.tables.snapshot_draft import Draft, existing_entry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from penstock.maintenance.actions.context import ActionContext
     from penstock.maintenance.tables.catalog.table_access import TableAccess
+    from penstock.maintenance.tables.commit.replacement import Committed
     from penstock.maintenance.tables.reading.content import Content
-    from penstock.maintenance.tables.replacement import Committed
 
 TARGET = 8 * MB
 

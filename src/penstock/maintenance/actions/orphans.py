@@ -21,12 +21,12 @@ from penstock.maintenance.actions.budget import Budget
 from penstock.maintenance.actions.model import DAY_SECONDS, Action, Ended, Name, Outcome
 from penstock.maintenance.actions.pending_deletion import is_pending_deletion
 from penstock.maintenance.errors import Refused
+from penstock.maintenance.tables.commit.protection import check_table
 from penstock.maintenance.tables.ownership.garbage_collection import check_collectable
 from penstock.maintenance.tables.ownership.neighbors import check_alone
 from penstock.maintenance.tables.ownership.references import ReferenceReader, References, references
 from penstock.maintenance.tables.ownership.storage import TableLocation
 from penstock.maintenance.tables.ownership.version_hint import version_hint_files
-from penstock.maintenance.tables.protection import check_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

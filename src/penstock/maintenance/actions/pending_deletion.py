@@ -33,12 +33,12 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from penstock.kit import logging
 from penstock.maintenance.actions.model import Name
 from penstock.maintenance.errors import TableUnreadable
+from penstock.maintenance.tables.commit.protection import check_table
 from penstock.maintenance.tables.ownership.garbage_collection import may_collect
 from penstock.maintenance.tables.ownership.locations import locations
 from penstock.maintenance.tables.ownership.references import ReferenceReader, references
 from penstock.maintenance.tables.ownership.storage import Locator, TableLocation, delete_file
 from penstock.maintenance.tables.ownership.table_folders import TableFolders
-from penstock.maintenance.tables.protection import check_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -22,9 +22,15 @@ from penstock.maintenance.actions.group_writer import GroupWriter
 from penstock.maintenance.actions.model import Action, Ended, Name
 from penstock.maintenance.tables.catalog.catalogs import CatalogConfig, open_catalog
 from penstock.maintenance.tables.catalog.table_access import CatalogTableAccess
-from penstock.maintenance.tables.delete_file import write_deletes
+from penstock.maintenance.tables.commit.delete_file import write_deletes
+from penstock.maintenance.tables.commit.replacement import (
+    Abandoned,
+    Change,
+    NewFile,
+    Replacement,
+    commit,
+)
 from penstock.maintenance.tables.reading.content import ManifestReader
-from penstock.maintenance.tables.replacement import Abandoned, Change, NewFile, Replacement, commit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,8 +39,8 @@ if TYPE_CHECKING:
     from pyiceberg.manifest import ManifestFile
 
     from penstock.maintenance.tables.catalog.table_access import TableAccess
+    from penstock.maintenance.tables.commit.snapshot_draft import Draft
     from penstock.maintenance.tables.reading.content import Content
-    from penstock.maintenance.tables.snapshot_draft import Draft
 
 log = logging.get(__name__)
 _FORCED = Action(name=Name.REWRITE_DATA_FILES, options={"rewrite_all": True})

@@ -11,11 +11,11 @@ from penstock.maintenance.actions.model import Name
 from penstock.maintenance.actions.orphans import TRASH
 from penstock.maintenance.engines.embedded import measure
 from penstock.maintenance.errors import CatalogUnavailable, Refused
+from penstock.maintenance.tables.commit.protection import opted_out
 from penstock.maintenance.tables.ownership.garbage_collection import check_collectable
 from penstock.maintenance.tables.ownership.neighbors import check_alone, check_neighbors
 from penstock.maintenance.tables.ownership.storage import Locator, TableLocation
 from penstock.maintenance.tables.ownership.table_folders import TableFolders
-from penstock.maintenance.tables.protection import opted_out
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -28,7 +28,7 @@ from penstock.maintenance.errors import (
     TableUnreadable,
     UnreadableFile,
 )
-from penstock.maintenance.tables.protection import check_table
+from penstock.maintenance.tables.commit.protection import check_table
 from penstock.maintenance.tables.reading.content import ManifestReader
 
 if TYPE_CHECKING:

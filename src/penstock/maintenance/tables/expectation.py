@@ -16,8 +16,8 @@ from penstock.maintenance.actions.manifest_rewrite import TARGET as MANIFEST_TAR
 from penstock.maintenance.actions.model import Action, Name
 from penstock.maintenance.actions.retention import expired, rule_for
 from penstock.maintenance.errors import Refused
+from penstock.maintenance.tables.commit.protection import check_table
 from penstock.maintenance.tables.ownership.garbage_collection import check_collectable
-from penstock.maintenance.tables.protection import check_table
 from penstock.maintenance.tables.reading.content import partition_key
 from penstock.maintenance.tables.sizes import HOT_SECONDS
 

@@ -39,10 +39,10 @@ from penstock.kit import logging
 from penstock.kit.errors import NotFound, PenstockError, Unavailable
 from penstock.maintenance.errors import NoSuchTable, TableUnreadable
 from penstock.maintenance.tables.catalog.table_access import SequenceNumberFree, not_loaded
-from penstock.maintenance.tables.committable import check_clock
-from penstock.maintenance.tables.protection import NEWEST_FORMAT
+from penstock.maintenance.tables.commit.committable import check_clock
+from penstock.maintenance.tables.commit.protection import NEWEST_FORMAT
+from penstock.maintenance.tables.commit.snapshot_log import with_log_cut
 from penstock.maintenance.tables.sizes import whole_number
-from penstock.maintenance.tables.snapshot_log import with_log_cut
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -42,7 +42,7 @@ from penstock.maintenance.errors import (
 )
 from penstock.maintenance.tables.catalog.catalogs import FILE_IO, all_tables
 from penstock.maintenance.tables.catalog.metadata_names import marked
-from penstock.maintenance.tables.committable import Committable
+from penstock.maintenance.tables.commit.committable import Committable
 from penstock.maintenance.tables.ownership.locations import locations
 from penstock.maintenance.tables.ownership.neighbors import (
     Neighbor,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pyiceberg.types import BinaryType, FixedType, StringType
 
 from penstock.maintenance.errors import ContentDiffers
-from penstock.maintenance.tables.file_statistics import stored_value
+from penstock.maintenance.tables.commit.file_statistics import stored_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyiceberg.manifest import DataFile
     from pyiceberg.types import PrimitiveType
 
-    from penstock.maintenance.tables.file_statistics import FileStatistics, Value
+    from penstock.maintenance.tables.commit.file_statistics import FileStatistics, Value
     from penstock.maintenance.tables.reading.file_schema import Leaf
 
 _SHORTENED = (StringType, BinaryType, FixedType)

@@ -20,8 +20,9 @@ from pyiceberg.table.snapshots import ancestors_of
 from penstock.kit import logging
 from penstock.kit.errors import StaleAttempt
 from penstock.maintenance.errors import CommitConflict, CommitUnknown, ContentDiffers
+from penstock.maintenance.tables.commit.protection import Allowed
+from penstock.maintenance.tables.commit.snapshot_draft import Draft, existing_entry
 from penstock.maintenance.tables.ownership.storage import file_size
-from penstock.maintenance.tables.protection import Allowed
 from penstock.maintenance.tables.reading.content import (
     DeleteIndex,
     ManifestReader,
@@ -30,7 +31,6 @@ from penstock.maintenance.tables.reading.content import (
 )
 from penstock.maintenance.tables.reading.positions import touches
 from penstock.maintenance.tables.sizes import whole_number
-from penstock.maintenance.tables.snapshot_draft import Draft, existing_entry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -15,7 +15,7 @@ from pyiceberg.transforms import UnknownTransform
 
 from penstock.maintenance.actions.model import Name
 from penstock.maintenance.errors import Refused
-from penstock.maintenance.tables.committable import check_committable
+from penstock.maintenance.tables.commit.committable import check_committable
 from penstock.maintenance.tables.ownership.locations import NAMES_CODE
 
 if TYPE_CHECKING:

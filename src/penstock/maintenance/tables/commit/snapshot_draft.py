@@ -30,7 +30,7 @@ from pyiceberg.types import DoubleType, FloatType, IntegerType, ListType, Nested
 
 from penstock.maintenance.errors import Refused
 from penstock.maintenance.tables.catalog.table_access import SequenceNumberFree
-from penstock.maintenance.tables.file_statistics import stored_value
+from penstock.maintenance.tables.commit.file_statistics import stored_value
 from penstock.maintenance.tables.ownership.locations import locations
 from penstock.maintenance.tables.reading.manifest_entries import (
     REFERENCED_DATA_FILE_AT,

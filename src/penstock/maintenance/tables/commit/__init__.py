@@ -1,0 +1,1 @@
+"""Writing a new snapshot and committing it, if nothing forbids it."""
