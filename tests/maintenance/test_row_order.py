@@ -24,8 +24,8 @@ from pyiceberg.types import (
 )
 
 from penstock.maintenance.actions.model import MB, Ended
+from penstock.maintenance.tables.layout.z_curve import ZCurve
 from penstock.maintenance.tables.reading.content import ManifestReader
-from penstock.maintenance.tables.z_curve import ZCurve
 from tests.maintenance.tables import COMPACT, SampleTable
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from penstock.maintenance.tables import sorting
+from penstock.maintenance.tables.layout import sorting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

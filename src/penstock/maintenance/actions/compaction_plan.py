@@ -11,15 +11,7 @@ from pyiceberg.manifest import DataFileContent, FileFormat
 
 from penstock.kit.errors import InvalidInput
 from penstock.maintenance.errors import Refused
-from penstock.maintenance.tables.reading.content import (
-    Content,
-    DeleteIndex,
-    duplicate_paths,
-    entry_key,
-    only_data_file,
-    partition_key,
-)
-from penstock.maintenance.tables.sizes import (
+from penstock.maintenance.tables.layout.sizes import (
     DELETE_FILES,
     DELETED_SHARE,
     GROUP_BYTES,
@@ -31,6 +23,14 @@ from penstock.maintenance.tables.sizes import (
     SMALL,
     TARGET,
     whole_number,
+)
+from penstock.maintenance.tables.reading.content import (
+    Content,
+    DeleteIndex,
+    duplicate_paths,
+    entry_key,
+    only_data_file,
+    partition_key,
 )
 
 if TYPE_CHECKING:

@@ -24,16 +24,16 @@ from penstock.maintenance.tables.commit.file_statistics import (
     StatisticsPlan,
     footer_statistics,
 )
+from penstock.maintenance.tables.layout.row_order import read_order
+from penstock.maintenance.tables.layout.sorting import in_order
+from penstock.maintenance.tables.layout.z_curve import ZCurve, sampled
 from penstock.maintenance.tables.reading.content import DeleteIndex
 from penstock.maintenance.tables.reading.data_file_reader import DataFileReader
 from penstock.maintenance.tables.reading.file_schema import file_schema
 from penstock.maintenance.tables.reading.positions import positions_by_path
-from penstock.maintenance.tables.row_order import read_order
-from penstock.maintenance.tables.sorting import in_order
 from penstock.maintenance.tables.verification.checksum import Checksum, Digest
 from penstock.maintenance.tables.verification.independent_readers import IndependentReaders
 from penstock.maintenance.tables.verification.promises import check_promises
-from penstock.maintenance.tables.z_curve import ZCurve, sampled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 
     from penstock.maintenance.actions.compaction_plan import Group
     from penstock.maintenance.actions.context import ActionContext
-    from penstock.maintenance.tables.row_order import RowOrder
-    from penstock.maintenance.tables.sorting import Keys
+    from penstock.maintenance.tables.layout.row_order import RowOrder
+    from penstock.maintenance.tables.layout.sorting import Keys
 
 LARGEST_INT = 2**31 - 1
 _LEAST = {

@@ -9,7 +9,7 @@ from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from pyiceberg.table.snapshots import ancestors_of
 
 from penstock.maintenance.errors import Refused
-from penstock.maintenance.tables.sizes import whole_number
+from penstock.maintenance.tables.layout.sizes import whole_number
 
 if TYPE_CHECKING:
     from pyiceberg.table.metadata import TableMetadata

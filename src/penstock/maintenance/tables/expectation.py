@@ -17,9 +17,9 @@ from penstock.maintenance.actions.model import Action, Name
 from penstock.maintenance.actions.retention import expired, rule_for
 from penstock.maintenance.errors import Refused
 from penstock.maintenance.tables.commit.protection import check_table
+from penstock.maintenance.tables.layout.sizes import HOT_SECONDS
 from penstock.maintenance.tables.ownership.garbage_collection import check_collectable
 from penstock.maintenance.tables.reading.content import partition_key
-from penstock.maintenance.tables.sizes import HOT_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

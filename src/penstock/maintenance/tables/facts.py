@@ -19,12 +19,12 @@ from penstock.maintenance.actions.orphans import DEFAULT_AGE, TRASH, without_hid
 from penstock.maintenance.actions.pending_deletion import is_pending_deletion
 from penstock.maintenance.tables import expectation
 from penstock.maintenance.tables.expectation import Compaction, Judged
+from penstock.maintenance.tables.layout.sizes import SMALL, whole_number
 from penstock.maintenance.tables.ownership.neighbors import foreign_metadata
 from penstock.maintenance.tables.ownership.references import references
 from penstock.maintenance.tables.ownership.storage import TableLocation
 from penstock.maintenance.tables.ownership.version_hint import version_hint_files
 from penstock.maintenance.tables.reading.content import ManifestReader, partition_key
-from penstock.maintenance.tables.sizes import SMALL, whole_number
 from penstock.maintenance.tables.tier import Tier
 
 if TYPE_CHECKING:

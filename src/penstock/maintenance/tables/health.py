@@ -17,7 +17,7 @@ from math import ceil
 from typing import TYPE_CHECKING, TypedDict
 
 from penstock.maintenance.actions.model import MB, Name
-from penstock.maintenance.tables.sizes import LEAST_BYTES, MIN_INPUT_FILES, SMALL
+from penstock.maintenance.tables.layout.sizes import LEAST_BYTES, MIN_INPUT_FILES, SMALL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -42,7 +42,7 @@ from penstock.maintenance.tables.catalog.table_access import SequenceNumberFree,
 from penstock.maintenance.tables.commit.committable import check_clock
 from penstock.maintenance.tables.commit.protection import NEWEST_FORMAT
 from penstock.maintenance.tables.commit.snapshot_log import with_log_cut
-from penstock.maintenance.tables.sizes import whole_number
+from penstock.maintenance.tables.layout.sizes import whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -22,6 +22,7 @@ from penstock.kit.errors import StaleAttempt
 from penstock.maintenance.errors import CommitConflict, CommitUnknown, ContentDiffers
 from penstock.maintenance.tables.commit.protection import Allowed
 from penstock.maintenance.tables.commit.snapshot_draft import Draft, existing_entry
+from penstock.maintenance.tables.layout.sizes import whole_number
 from penstock.maintenance.tables.ownership.storage import file_size
 from penstock.maintenance.tables.reading.content import (
     DeleteIndex,
@@ -30,7 +31,6 @@ from penstock.maintenance.tables.reading.content import (
     entry_key,
 )
 from penstock.maintenance.tables.reading.positions import touches
-from penstock.maintenance.tables.sizes import whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

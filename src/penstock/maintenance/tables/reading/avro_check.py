@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from pyiceberg.io import InputFile
 
 from penstock.maintenance.errors import TableUnreadable
-from penstock.maintenance.tables.sizes import whole_number
+from penstock.maintenance.tables.layout.sizes import whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

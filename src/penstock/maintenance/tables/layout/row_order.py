@@ -10,7 +10,7 @@ from pyiceberg.table.sorting import NullOrder, SortDirection
 from pyiceberg.transforms import IdentityTransform
 
 from penstock.kit.errors import InvalidInput
-from penstock.maintenance.tables.z_curve import MAX_COLUMNS, can_be_placed
+from penstock.maintenance.tables.layout.z_curve import MAX_COLUMNS, can_be_placed
 
 if TYPE_CHECKING:
     import pyarrow as pa

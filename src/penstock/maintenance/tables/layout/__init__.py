@@ -1,0 +1,1 @@
+"""How large files should be, and in which order their rows."""
