@@ -17,8 +17,8 @@ from penstock.maintenance.actions import compaction, manifest_rewrite, orphans
 from penstock.maintenance.actions.leftovers import remove_leftovers
 from penstock.maintenance.actions.model import Ended, Name
 from penstock.maintenance.errors import CommitConflict
+from penstock.maintenance.tables.assessment.expectation import refusals
 from penstock.maintenance.tables.commit.protection import Allowed
-from penstock.maintenance.tables.expectation import refusals
 from tests.maintenance.tables import COMPACT, LATER, SampleTable, once
 
 if TYPE_CHECKING:

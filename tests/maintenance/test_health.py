@@ -9,11 +9,11 @@ import pytest
 from penstock.kit.errors import InvalidInput
 from penstock.maintenance.actions.model import Name, parse
 from penstock.maintenance.errors import NoSuchCatalog, UnknownAction
+from penstock.maintenance.tables.assessment.expectation import Compaction, Judged, Rewrite
+from penstock.maintenance.tables.assessment.facts import Facts, look
+from penstock.maintenance.tables.assessment.health import Health, judge
+from penstock.maintenance.tables.assessment.tier import Tier
 from penstock.maintenance.tables.catalog.catalogs import Catalogs, open_catalog
-from penstock.maintenance.tables.expectation import Compaction, Judged, Rewrite
-from penstock.maintenance.tables.facts import Facts, look
-from penstock.maintenance.tables.health import Health, judge
-from penstock.maintenance.tables.tier import Tier
 from tests.maintenance.tables import COMPACT, SampleTable
 
 NOW = datetime.now(UTC)

@@ -16,6 +16,8 @@ from penstock.maintenance.actions.leftovers import remove_leftovers
 from penstock.maintenance.actions.model import Ended, parse
 from penstock.maintenance.engines.adoption import check_elsewhere
 from penstock.maintenance.errors import Refused
+from penstock.maintenance.tables.assessment.facts import look
+from penstock.maintenance.tables.assessment.tier import Tier
 from penstock.maintenance.tables.catalog.catalogs import (
     CatalogConfig,
     all_namespaces,
@@ -23,9 +25,7 @@ from penstock.maintenance.tables.catalog.catalogs import (
     open_catalog,
 )
 from penstock.maintenance.tables.catalog.table_access import CatalogTableAccess, FencedTableAccess
-from penstock.maintenance.tables.facts import look
 from penstock.maintenance.tables.ownership.neighbors import TablePointer
-from penstock.maintenance.tables.tier import Tier
 from tests.maintenance.tables import COMPACT, LATER, SCHEMA, SampleTable, rows
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ import pytest
 
 from penstock.maintenance.actions.model import Ended
 from penstock.maintenance.errors import CatalogUnavailable
+from penstock.maintenance.tables.assessment.facts import look
+from penstock.maintenance.tables.assessment.tier import Tier
 from penstock.maintenance.tables.catalog.catalogs import CatalogConfig, open_catalog
-from penstock.maintenance.tables.facts import look
 from penstock.maintenance.tables.ownership.storage import TableLocation
-from penstock.maintenance.tables.tier import Tier
 from tests.maintenance.tables import BY_DAY, COMPACT, LATER, SCHEMA, SampleTable, rows
 from tests.servers.weed import weed
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.maintenance.tables.facts import look
-from penstock.maintenance.tables.tier import Tier
+from penstock.maintenance.tables.assessment.facts import look
+from penstock.maintenance.tables.assessment.tier import Tier
 from tests.maintenance.spark_scene import SparkScene, spark_scene
 from tests.maintenance.tables import COMPACT
 from tests.servers.spark import content

@@ -16,9 +16,9 @@ from penstock.maintenance.actions import pending_deletion
 from penstock.maintenance.actions.leftovers import remove_leftovers
 from penstock.maintenance.actions.model import Ended
 from penstock.maintenance.actions.pending_deletion import PendingDeletion, write_record
-from penstock.maintenance.tables.facts import look
+from penstock.maintenance.tables.assessment.facts import look
+from penstock.maintenance.tables.assessment.tier import Tier
 from penstock.maintenance.tables.ownership.references import references
-from penstock.maintenance.tables.tier import Tier
 from tests.maintenance.tables import COMPACT, LATER, SampleTable, once
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from penstock.maintenance.actions.model import parse
 from penstock.maintenance.control_plane import MaintenanceControlPlane
 from penstock.maintenance.handlers import Maintainer
 from penstock.maintenance.payloads import MAINTENANCE
-from penstock.maintenance.tables.tier import Tier
+from penstock.maintenance.tables.assessment.tier import Tier
 from penstock.worker import Handlers
 from tests.graphs.deployment import running_deployment, settings, until
 from tests.jobs.conformance import Clock

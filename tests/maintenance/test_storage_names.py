@@ -11,9 +11,9 @@ from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.transforms import IdentityTransform
 
 from penstock.maintenance.actions.model import Ended
-from penstock.maintenance.tables.facts import look
+from penstock.maintenance.tables.assessment.facts import look
+from penstock.maintenance.tables.assessment.tier import Tier
 from penstock.maintenance.tables.ownership.storage import Locator, StoragePath, TableLocation
-from penstock.maintenance.tables.tier import Tier
 from tests.maintenance.tables import BY_DAY, COMPACT, LATER, SCHEMA, SampleTable, rows
 
 VALUES = [

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from penstock.kit.db import Db, Tx
     from penstock.kit.json_value import JsonObject, JsonValue
     from penstock.maintenance.payloads import TableName
-    from penstock.maintenance.tables.facts import Facts, StoredFacts
-    from penstock.maintenance.tables.health import Health, StoredHealth
+    from penstock.maintenance.tables.assessment.facts import Facts, StoredFacts
+    from penstock.maintenance.tables.assessment.health import Health, StoredHealth
 
 SQL = load("penstock.maintenance.sql")
 

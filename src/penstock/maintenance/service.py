@@ -18,8 +18,8 @@ from penstock.kit.errors import Draining, PenstockError, Unavailable
 from penstock.maintenance.actions.context import ActionContext
 from penstock.maintenance.errors import NoSuchTable, Refused, TableUnreadable
 from penstock.maintenance.payloads import EMBEDDED, Order, TableName
-from penstock.maintenance.tables.health import judge
-from penstock.maintenance.tables.tier import Tier
+from penstock.maintenance.tables.assessment.health import judge
+from penstock.maintenance.tables.assessment.tier import Tier
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from penstock.maintenance.actions.model import Action, Outcome
     from penstock.maintenance.policies.repository import Policies
     from penstock.maintenance.repository import MaintenanceStore
+    from penstock.maintenance.tables.assessment.facts import Facts
+    from penstock.maintenance.tables.assessment.health import Health
     from penstock.maintenance.tables.catalog.catalog_pool import CatalogPool
-    from penstock.maintenance.tables.facts import Facts
-    from penstock.maintenance.tables.health import Health
 
 log = logging.get(__name__)
 AT_ONCE = 4
@@ -193,9 +193,9 @@ class MaintenanceService:
         self, name: TableName, table: Table, tier: Tier, *, afresh: bool
     ) -> tuple[Facts, Health]:
         """Reading only the metadata never overwrites stored manifest facts of the same snapshot."""
+        from penstock.maintenance.tables.assessment.expectation import Judged
+        from penstock.maintenance.tables.assessment.facts import look, look_again
         from penstock.maintenance.tables.catalog.table_access import not_loaded
-        from penstock.maintenance.tables.expectation import Judged
-        from penstock.maintenance.tables.facts import look, look_again
 
         now = self._clock.now()
         policy = await self._policies.of(name)

@@ -26,7 +26,7 @@ from penstock.maintenance.errors import CatalogUnavailable, Refused, TableUnread
 from penstock.maintenance.payloads import EMBEDDED, Order, OrderDocument
 from penstock.maintenance.policies.model import Policy
 from penstock.maintenance.repository import SeenTable
-from penstock.maintenance.tables.tier import Tier
+from penstock.maintenance.tables.assessment.tier import Tier
 
 if TYPE_CHECKING:
     from penstock.maintenance.policies.model import Definition

@@ -25,8 +25,8 @@ from penstock.kit.sqlfile import load
 from penstock.maintenance.payloads import MAINTENANCE, Order, TableName
 from penstock.maintenance.policies.model import Policy, pause_after
 from penstock.maintenance.repository import dump
-from penstock.maintenance.tables.health import Gain
-from penstock.maintenance.tables.tier import Tier
+from penstock.maintenance.tables.assessment.health import Gain
+from penstock.maintenance.tables.assessment.tier import Tier
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from penstock.kit.json_value import JsonObject
-    from penstock.maintenance.tables.expectation import Compaction, Rewrite
-    from penstock.maintenance.tables.facts import Facts
+    from penstock.maintenance.tables.assessment.expectation import Compaction, Rewrite
+    from penstock.maintenance.tables.assessment.facts import Facts
 
 WEIGHTS = {"small_files": 40, "deletes": 30, "history": 15, "manifests": 15}
 SNAPSHOTS_FINE, SNAPSHOTS_BAD = 20, 200

@@ -17,15 +17,15 @@ from penstock.maintenance.actions.compaction_plan import target_bytes
 from penstock.maintenance.actions.model import Name
 from penstock.maintenance.actions.orphans import DEFAULT_AGE, TRASH, without_hidden
 from penstock.maintenance.actions.pending_deletion import is_pending_deletion
-from penstock.maintenance.tables import expectation
-from penstock.maintenance.tables.expectation import Compaction, Judged
+from penstock.maintenance.tables.assessment import expectation
+from penstock.maintenance.tables.assessment.expectation import Compaction, Judged
+from penstock.maintenance.tables.assessment.tier import Tier
 from penstock.maintenance.tables.layout.sizes import SMALL, whole_number
 from penstock.maintenance.tables.ownership.neighbors import foreign_metadata
 from penstock.maintenance.tables.ownership.references import references
 from penstock.maintenance.tables.ownership.storage import TableLocation
 from penstock.maintenance.tables.ownership.version_hint import version_hint_files
 from penstock.maintenance.tables.reading.content import ManifestReader, partition_key
-from penstock.maintenance.tables.tier import Tier
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from penstock.kit.json_value import JsonObject
     from penstock.maintenance.actions.model import OptionValue
-    from penstock.maintenance.tables.expectation import CompactionFacts
+    from penstock.maintenance.tables.assessment.expectation import CompactionFacts
     from penstock.maintenance.tables.reading.content import Content
 
 
