@@ -38,6 +38,8 @@ LISTS = {
     "parked": "status=parked",
     "small_queue": "queue=small",
     "queued_in_large_queue": "status=queued&queue=large",
+    "queued_in_small_queue": "status=queued&queue=small",
+    "parked_in_small_queue": "status=parked&queue=small",
     "common_kind": "kind=common",
     "failed": "status=failed",
 }

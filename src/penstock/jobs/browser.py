@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import datetime
 
-    from penstock.kit.db import Db
+    from penstock.kit.db import Db, Tx
     from penstock.kit.sqlfile import Statement
 
 SQL = load("penstock.jobs.sql")
@@ -49,30 +49,38 @@ class Filter:
 
 
 _FILTERED = ("kind", "queue", "group_id", "created_after", "created_before")
+WALKED = 500
+"""Jobs that are looked at from the list's end before those that a filter lets through are looked
+for by themselves: of a common queue they hold a page, whatever the statistics say."""
 
 
 @dataclass(frozen=True, slots=True)
 class _List:
-    """The statements of a page and of its count, and what the count asks beside the filter."""
+    """The statements of a page and of its count, and what they ask beside the filter; `find` is
+    for a filter that few of the newest jobs pass."""
 
     page: Statement
     count: Statement
-    count_values: dict[str, object] = field(default_factory=dict)
+    find: Statement | None
     page_values: dict[str, object] = field(default_factory=dict)
+    more_values: dict[str, object] = field(default_factory=dict)
+    """Of `count` and `find`."""
 
 
 def _live(page: Statement, *statuses: Status) -> _List:
-    return _List(page, SQL.count_live, {"statuses": statuses})
+    more: dict[str, object] = {"statuses": statuses}
+    return _List(page, SQL.count_live, SQL.find_live, {}, more)
 
 
 def _ended(status: Status) -> _List:
-    return _List(SQL.list_ended, SQL.count_ended, {"status": status}, {"status": status})
+    values: dict[str, object] = {"status": status}
+    return _List(SQL.list_ended, SQL.count_ended, SQL.find_ended, values, values)
 
 
-_ALL = _List(SQL.list_all, SQL.count_all)
+_ALL = _List(SQL.list_all, SQL.count_all, SQL.find_all)
 _LISTS: dict[StatusFilter, _List] = {
     "queued": _live(SQL.list_queued, Status.READY, Status.SCHEDULED),
-    "running": _live(SQL.list_running, Status.RUNNING),
+    "running": _List(SQL.list_running, SQL.count_live, None, {}, {"statuses": [Status.RUNNING]}),
     "parked": _live(SQL.list_parked, Status.PARKED),
     "succeeded": _ended(Status.SUCCEEDED),
     "failed": _ended(Status.FAILED),
@@ -113,15 +121,11 @@ class Browser:
         """One page as it is sent (without payloads and results), and how many fit in all."""
         jobs = _ALL if filters.status is None else _LISTS[filters.status]
         fields: dict[str, object] = {name: getattr(filters, name) for name in _FILTERED}
-        statement = jobs.page.ascending() if ascending else jobs.page
-        page, total = await self._page(
-            statement,
-            fields | jobs.page_values,
-            jobs.count,
-            fields | jobs.count_values,
-            offset,
-            limit,
-        )
+        with _in_time():
+            async with self._db.statements() as tx:
+                page = await _page_of_jobs(tx, jobs, fields, offset, limit, ascending=ascending)
+                count_values = fields | jobs.more_values
+                total = await self._total(tx, page, jobs.count, count_values, offset, limit)
         return [row_mapping.job_summary(row) for row in page], total
 
     async def live_with(self, fragment: Json, *, limit: int = 20) -> tuple[list[int], int]:
@@ -151,28 +155,54 @@ class Browser:
         """One page, and how many entries there are in all."""
         listing = SQL.audit_list.ascending() if ascending else SQL.audit_list
         fields: dict[str, object] = {"subject": subject}
-        rows, total = await self._page(listing, fields, SQL.audit_count, fields, offset, limit)
+        with _in_time():
+            async with self._db.statements() as tx:
+                rows = await tx.fetch(listing, **fields, offset=offset, limit=limit)
+                total = await self._total(tx, rows, SQL.audit_count, fields, offset, limit)
         return [
             AuditEntry(**(dict(r) | {"detail": orjson.loads(r["detail"])})) for r in rows
         ], total
 
-    async def _page(
+    async def _total(
         self,
-        listing: Statement,
-        values: dict[str, object],
+        tx: Tx,
+        page: Sequence[asyncpg.Record],
         counting: Statement,
-        count_values: dict[str, object],
+        values: dict[str, object],
         offset: int,
         limit: int,
-    ) -> tuple[list[asyncpg.Record], Count]:
-        with _in_time():
-            async with self._db.statements() as tx:
-                page = await tx.fetch(listing, **values, offset=offset, limit=limit)
-                seen = offset + len(page)
-                if len(page) < limit and (page or not offset):
-                    return page, Count(value=seen, estimated=False)
-                total = await self._estimates.count(tx, counting, count_values)
-                return page, replace(total, value=max(total.value, seen)) if page else total
+    ) -> Count:
+        seen = offset + len(page)
+        if len(page) < limit and (page or not offset):
+            return Count(value=seen, estimated=False)
+        total = await self._estimates.count(tx, counting, values)
+        return replace(total, value=max(total.value, seen)) if page else total
+
+
+async def _page_of_jobs(
+    tx: Tx, jobs: _List, fields: dict[str, object], offset: int, limit: int, *, ascending: bool
+) -> list[asyncpg.Record]:
+    page = jobs.page.ascending() if ascending else jobs.page
+    values = fields | jobs.page_values
+    if jobs.find is None:
+        return await tx.fetch(page, **values, offset=offset, limit=limit)
+    values |= {"job_ids": None, "walked": None}
+    if all(value is None for value in fields.values()):
+        return await tx.fetch(page, **values, offset=offset, limit=limit)
+    if offset + limit <= WALKED:
+        newest = values | {"walked": WALKED}
+        rows = await tx.fetch(page, **newest, offset=offset, limit=limit)
+        if len(rows) == limit:
+            return rows
+    in_queue = jobs.page is SQL.list_queued and fields["queue"] is not None
+    find = SQL.find_queued_in_queue if in_queue else jobs.find
+    more = {} if in_queue else jobs.more_values
+    find = find.ascending() if ascending else find
+    matches = await tx.fetch(find, **fields, **more, offset=offset, limit=limit)
+    if not matches:
+        return []
+    values |= {"job_ids": [row["job_id"] for row in matches]}
+    return await tx.fetch(page, **values, offset=0, limit=limit)
 
 
 @contextmanager

@@ -36,6 +36,7 @@ from penstock.guard.checker_process import SqlChecker
 from penstock.guard.network_reach import Reach
 from penstock.jobs.browser import BROWSE_SETTINGS, Browser
 from penstock.jobs.fair_share import FairShare
+from penstock.jobs.list_index import ListIndex
 from penstock.jobs.metrics import KernelMetrics
 from penstock.jobs.presence import Presence
 from penstock.jobs.reaper import Reaper
@@ -77,6 +78,7 @@ if TYPE_CHECKING:
 SCHEDULER_SECONDS = 1.0
 REAPER_GRACE = 6
 """Reaper runs, half a minute in total, in which workers can renew their leases after an outage."""
+LIST_INDEX_SECONDS = 10.0
 RETENTION_SECONDS = 3600.0
 RECONCILIATION_SECONDS = 5.0
 SWEEP_SECONDS = 3600.0
@@ -188,6 +190,7 @@ def _loops(
     return (
         reaper,
         Scheduler(db, store, every=SCHEDULER_SECONDS, metrics=metrics),
+        ListIndex(db, every=LIST_INDEX_SECONDS, metrics=metrics),
         Retention(db, every=RETENTION_SECONDS, metrics=metrics, days=settings.retention_days),
         AnswerRetention(db, every=RETENTION_SECONDS, metrics=metrics),
         ExportResync(

@@ -1,5 +1,5 @@
--- Jobs of any status, newest first. Index: the primary key of job backwards, or job_where for a queue or kind that few
--- have; then live and outcome_job a row.
+-- Jobs of any status, newest first: of the newest :walked, or of those that find_all found. Index: the primary key of
+-- job; then live and outcome_job a row.
 -- Each job is looked up by itself (LATERAL … LIMIT 1): a join could be planned as a scan of all that is live.
 -- A page carries no payloads and no results: either may be large, and one job shows them.
 SELECT j.job_id, j.kind, j.queue, j.priority, coalesce(l.status, o.status) AS status,
@@ -9,7 +9,12 @@ SELECT j.job_id, j.kind, j.queue, j.priority, coalesce(l.status, o.status) AS st
        coalesce(l.deadline, j.deadline_at) AS deadline, o.finished_at, coalesce(l.polls, 0) AS polls,
        l.progress, o.error
 FROM (
-  SELECT * FROM penstock.job
+  SELECT * FROM (
+    SELECT * FROM penstock.job
+    WHERE :job_ids::bigint[] IS NULL OR job_id = ANY (:job_ids)
+    ORDER BY job_id DESC
+    LIMIT :walked
+  ) newest
   WHERE (:kind::text IS NULL OR kind = :kind)
     AND (:queue::text IS NULL OR queue = :queue)
     AND (:group_id::bigint IS NULL OR group_id = :group_id)
