@@ -7,7 +7,7 @@ control plane after the other, because starting and stopping it costs more than 
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -27,11 +27,13 @@ from penstock.api.identity import Identity, OperatorToken, Role
 from penstock.api.long_polls import Polls
 from penstock.api.rate_limits import RateLimits
 from penstock.api.server import Server, bind
-from penstock.api.services import People, Services, Sources
+from penstock.api.services import Loops, People, Services, Sources
 from penstock.guard.network_reach import Reach
+from penstock.jobs.announcer import Outbox
 from penstock.jobs.browser import BROWSE_SETTINGS, Browser
 from penstock.jobs.kinds import KindPolicy, Kinds
 from penstock.jobs.metrics import KernelMetrics
+from penstock.jobs.nats.transport import NatsTransport
 from penstock.jobs.presence import Presence
 from penstock.jobs.scheduler import Schedules
 from penstock.jobs.store import ENGINE_SETTINGS, PgJobStore
@@ -49,6 +51,8 @@ if TYPE_CHECKING:
 
     from fastapi import FastAPI
     from starlette.types import Receive, Scope, Send
+
+    from penstock.jobs.nats.settings import NatsSettings
 
 SERVICE = "service-token-for-tests"
 OPERATOR = "operator-token-for-tests"
@@ -85,14 +89,25 @@ async def plane(
     local_only: bool = False,
     limits: Mapping[str, float] | None = None,
     pooler: str | None = None,
+    nats: NatsSettings | None = None,
 ) -> AsyncIterator[Services]:
     registry = CollectorRegistry()
+    outbox = None if nats is None else Outbox()
     async with (
         Db(dsn, size=10, settings=ENGINE_SETTINGS, command_timeout=15, pooler=pooler) as engine,
         Db(dsn, size=3, settings=BROWSE_SETTINGS, command_timeout=15, pooler=pooler) as browse,
-        PgJobStore(engine, Kinds(POLICIES), metrics=KernelMetrics(registry)) as store,
+        PgJobStore(
+            engine, Kinds(POLICIES), metrics=KernelMetrics(registry), outbox=outbox
+        ) as store,
         Presence(engine, store.metrics.background) as presence,
+        AsyncExitStack() as stack,
     ):
+        loops: Loops = ()
+        metrics = LoopMetrics(registry)
+        if nats is not None and outbox is not None:
+            transport = NatsTransport(engine, store, outbox, nats, registry=registry)
+            await stack.enter_async_context(transport)
+            loops = (transport.reannouncer(every=3600, metrics=metrics),)
         ceilings = Ceilings.of(Settings())
         networks = Settings(trusted_proxies=proxies).proxy_networks if trust else ()
         secret = None if proxy_secret is None else SecretStr(proxy_secret)
@@ -121,13 +136,15 @@ async def plane(
                 session_life=timedelta(hours=12),
             ),
         )
-        metrics = LoopMetrics(registry)
         yield Services(
             store=store,
             browser=Browser(browse),
             schedules=Schedules(engine, store),
             registry=registry,
-            loops=(SchemaRefresh(engine, records, sources.cache, every=3600, metrics=metrics),),
+            loops=(
+                SchemaRefresh(engine, records, sources.cache, every=3600, metrics=metrics),
+                *loops,
+            ),
             sources=sources,
             service_tokens=()
             if service_token is None

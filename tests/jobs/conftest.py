@@ -10,10 +10,13 @@ import pytest
 from penstock.jobs.http_store import HttpJobStore
 from tests.api.control_plane import SERVICE, Edge, plane
 from tests.jobs.conformance import Clock, Subject
+from tests.jobs.nats.streams import delete_streams, nats_settings
 from tests.servers import pgbouncer
+from tests.servers.nats import NatsServer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
+    from pathlib import Path
 
     from penstock.api.services import Services
     from penstock.kit.postgres import Cluster
@@ -44,7 +47,13 @@ def pooler(pg: Cluster) -> Iterator[Callable[[str], str]]:
         yield address
 
 
-@pytest.fixture(params=["postgres", "http", "pgbouncer"])
+@pytest.fixture(scope="session")
+def nats_server(short_dir: Path) -> Iterator[NatsServer]:
+    with NatsServer(short_dir / "nats") as server:
+        yield server
+
+
+@pytest.fixture(params=["postgres", "http", "pgbouncer", "nats"])
 async def subject(
     request: pytest.FixtureRequest,
     database: str,
@@ -52,6 +61,7 @@ async def subject(
     clock: Clock,
     edge: Edge,
     pooler: Callable[[str], str],
+    nats_server: NatsServer,
 ) -> AsyncIterator[Subject]:
     async with AsyncExitStack() as stack:
         if request.param == "http":
@@ -62,5 +72,10 @@ async def subject(
             address = pooler(urlsplit(database).path.removeprefix("/"))
             pooled = await stack.enter_async_context(plane(database, pooler=address))
             yield Subject(store=pooled.store, services=pooled, clock=clock)
+        elif request.param == "nats":
+            nats = nats_settings(nats_server)
+            announcing = await stack.enter_async_context(plane(database, nats=nats))
+            yield Subject(store=announcing.store, services=announcing, clock=clock)
+            stack.push_async_callback(delete_streams, nats_server, nats)
         else:
             yield Subject(store=services.store, services=services, clock=clock)

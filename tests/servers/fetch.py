@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from tests.maintenance.readers import DATAFUSION, DUCKDB
-from tests.servers import chromium, java, node, pgbouncer, postgres, spark, trino
+from tests.servers import chromium, java, nats, node, pgbouncer, postgres, spark, trino
 from tests.servers.parts import Missing
 from tests.sources import mariadb
 
@@ -27,6 +27,7 @@ PARTS: tuple[Part, ...] = (
     pgbouncer.PART,
     chromium.PART,
     node.PART,
+    nats.PART,
     DUCKDB.part,
     DATAFUSION.part,
 )

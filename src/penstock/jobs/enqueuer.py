@@ -52,10 +52,16 @@ class _Row:
 
 class Enqueuer:
     def __init__(
-        self, kinds: Kinds, *, max_payload_bytes: int, on_refusal: Callable[[], None]
+        self,
+        kinds: Kinds,
+        *,
+        max_payload_bytes: int,
+        announce: bool,
+        on_refusal: Callable[[], None],
     ) -> None:
         self.kinds = kinds
         self._max_payload_bytes = max_payload_bytes
+        self._announce = announce
         self._on_refusal = on_refusal
         self._shapes: dict[tuple[Any, ...], dict[str, Any]] = {}
         self._batcher: EnqueueBatcher[_Row, int] = EnqueueBatcher()
@@ -257,7 +263,10 @@ class Enqueuer:
         """Without keys nothing can be there already: the new jobs in their order, and the order key
         of the first."""
         [added] = await db.fetch(
-            SQL.enqueue, **_values(shared, batch, force=force), audited=audited
+            SQL.enqueue,
+            **_values(shared, batch, force=force),
+            audited=audited,
+            announce=self._announce,
         )
         return added["job_ids"] or (), added["order_key"]
 
@@ -273,6 +282,7 @@ class Enqueuer:
                     places=[r.place for r in batch],
                     unique_keys=[r.unique_key for r in batch],
                     lock_keys=lock_keys,
+                    announce=self._announce,
                 )
         except asyncpg.UniqueViolationError as e:
             self._on_refusal()

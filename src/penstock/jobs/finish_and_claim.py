@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
     import asyncpg
 
+    from penstock.jobs.announcer import Announcer
     from penstock.jobs.gates import Gates
     from penstock.jobs.metrics import KernelMetrics
     from penstock.jobs.notifier import Line, Notifier
@@ -100,6 +101,7 @@ class FinishAndClaim:
         self,
         db: Db,
         notifier: Notifier,
+        announcer: Announcer,
         gates: Gates,
         metrics: KernelMetrics,
         *,
@@ -108,7 +110,8 @@ class FinishAndClaim:
     ) -> None:
         self._db = db
         self._notifier = notifier
-        self.watch = QueueWatch(db, notifier, metrics.background)
+        self._announcer = announcer
+        self.watch = QueueWatch(db, notifier, announcer, metrics.background)
         self._gates = gates
         self._metrics = metrics
         self._max_bytes = max_bytes
@@ -229,6 +232,8 @@ class FinishAndClaim:
             written.done = {first[place - 1].fence for place in places}
             remaining = [e for e in first if e.fence not in written.done]
             records = await self._in_transaction(remaining, claim, written)
+        if first:
+            self._announcer.left([e.fence.job_id for e in first])
         taken = sorted((r for r in records if r["places"] is None), key=itemgetter("order_key"))
         claimed = [row_mapping.claimed(r, queue) for r in taken]
         self._metrics.claimed(queue, claimed)

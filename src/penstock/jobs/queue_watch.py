@@ -21,6 +21,7 @@ from penstock.kit.sqlfile import load
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from penstock.jobs.announcer import Announcer
     from penstock.jobs.notifier import Notifier
     from penstock.kit.background import BackgroundHealth
     from penstock.kit.db import Db
@@ -32,9 +33,12 @@ PROMOTE_BATCH = 1000
 
 
 class QueueWatch:
-    def __init__(self, db: Db, notifier: Notifier, health: BackgroundHealth) -> None:
+    def __init__(
+        self, db: Db, notifier: Notifier, announcer: Announcer, health: BackgroundHealth
+    ) -> None:
         self._db = db
         self._notifier = notifier
+        self._announcer = announcer
         self._awaited: Counter[str] = Counter()
         self._somebody_waits = asyncio.Event()
         self._empty: dict[str, int] = {}
@@ -68,9 +72,11 @@ class QueueWatch:
 
     async def promote(self) -> bool:
         """Make due jobs ready, and announce them."""
-        ready = await self._db.fetch(SQL.promote, limit=PROMOTE_BATCH)
+        ready = await self._db.fetch(
+            SQL.promote, limit=PROMOTE_BATCH, announce=self._announcer.uses_outbox
+        )
         for row in ready:
-            self._notifier.ring(row["queue"], row["order_key"])
+            self._announcer.ready(row["queue"], row["order_key"])
         return bool(ready)
 
     async def _run(self) -> None:

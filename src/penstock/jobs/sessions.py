@@ -48,11 +48,13 @@ class Sessions:
         gates: Gates,
         metrics: KernelMetrics,
         *,
+        announce: bool,
         ring_for: Callable[[Sequence[asyncpg.Record]], None],
     ) -> None:
         self._db = db
         self._gates = gates
         self._metrics = metrics
+        self._announce = announce
         self._ring_for = ring_for
 
     async def register(self, registration: Registration) -> Registered:
@@ -71,7 +73,9 @@ class Sessions:
                 SQL.session_vanished, worker=worker, session=session, sparing=shared
             )
             sessions = [row["session"] for row in vanished]
-            taken = await tx.fetch(SQL.take_over, worker=worker, sessions=sessions)
+            taken = await tx.fetch(
+                SQL.take_over, worker=worker, sessions=sessions, announce=self._announce
+            )
             requeued = [row for row in taken if row["status"] is None]
             failed = [row for row in taken if row["status"] is not None]
             fired = await self._gates.settle(tx, failed)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import asyncpg
 
 from penstock.jobs import row_mapping
+from penstock.jobs.announcer import Announcer
 from penstock.jobs.enqueuer import Enqueuer
 from penstock.jobs.finish_and_claim import (
     FinishAndClaim,
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
     from uuid import UUID
 
+    from penstock.jobs.announcer import Outbox
     from penstock.jobs.kinds import Kinds
     from penstock.kit.db import Db, Tx
 
@@ -90,25 +92,37 @@ class PgJobStore:
         max_payload_bytes: int = 1024 * 1024,
         notify_debounce: float = 0.008,
         metrics: KernelMetrics | None = None,
+        outbox: Outbox | None = None,
     ) -> None:
         self._db = db
         self._max_bytes = max_payload_bytes
         self.metrics = metrics or KernelMetrics()
         self.kinds = kinds
         self.notifier = Notifier(db, debounce=notify_debounce, health=self.metrics.background)
+        self._announcer = Announcer(self.notifier, outbox)
         self._enqueuer = Enqueuer(
-            kinds, max_payload_bytes=max_payload_bytes, on_refusal=self.metrics.lock_refused
+            kinds,
+            max_payload_bytes=max_payload_bytes,
+            announce=self._announcer.uses_outbox,
+            on_refusal=self.metrics.lock_refused,
         )
-        self.gates = Gates(self._enqueuer, self.notifier.ring)
+        self.gates = Gates(self._enqueuer, self._announcer.ready)
         self._exchange = FinishAndClaim(
             db,
             self.notifier,
+            self._announcer,
             self.gates,
             self.metrics,
             max_bytes=max_payload_bytes,
             on_stale=self._stale,
         )
-        self._sessions = Sessions(db, self.gates, self.metrics, ring_for=self._ring_for)
+        self._sessions = Sessions(
+            db,
+            self.gates,
+            self.metrics,
+            announce=self._announcer.uses_outbox,
+            ring_for=self._ring_for,
+        )
 
     async def __aenter__(self) -> PgJobStore:
         self.notifier.start()
@@ -127,11 +141,11 @@ class PgJobStore:
         if not specs:
             return []
         if tx is None and (
-            alone := await self._enqueuer.add_alone(self._db, specs, ring=self.notifier.ring)
+            alone := await self._enqueuer.add_alone(self._db, specs, ring=self._announcer.ready)
         ):
             return alone
         async with self._db.transaction(tx) as inner:
-            return await self._enqueuer.add(inner, specs, force=False, ring=self.notifier.ring)
+            return await self._enqueuer.add(inner, specs, force=False, ring=self._announcer.ready)
 
     def check(self, spec: JobSpec) -> None:
         """Say what is wrong with a spec without enqueuing it."""
@@ -165,7 +179,7 @@ class PgJobStore:
                 deadline_in=group.deadline_in,
             )
             specs = [replace(spec, group_id=group_id) for spec in members]
-            added = await self._enqueuer.add(inner, specs, force=force, ring=self.notifier.ring)
+            added = await self._enqueuer.add(inner, specs, force=force, ring=self._announcer.ready)
             if not any(member.created for member in added):
                 await self.gates.fire(inner, [group_id])
             return group_id, added
@@ -265,6 +279,7 @@ class PgJobStore:
             unhandled=[p.unhandled for p in ordered],
         )
         self._ring_soon(rows, {p.fence.job_id: p.wake_in for p in parkings})
+        self._announcer.left([row["job_id"] for row in rows])
         return await self._written([p.fence for p in parkings], rows, "parked")
 
     async def release(self, releases: Sequence[Release]) -> list[bool]:
@@ -272,9 +287,13 @@ class PgJobStore:
         ordered = in_lock_order(releases)
         reasons = [check_text(r.reason, "reason") for r in ordered]
         rows = await self._db.fetch(
-            SQL.release, **columns(r.fence for r in ordered), reasons=reasons
+            SQL.release,
+            **columns(r.fence for r in ordered),
+            reasons=reasons,
+            announce=self._announcer.uses_outbox,
         )
         self._ring_for(rows)
+        self._announcer.left([row["job_id"] for row in rows])
         return await self._written([r.fence for r in releases], rows, "released")
 
     def _ring_soon(self, parked: Sequence[asyncpg.Record], pauses: Mapping[JobId, float]) -> None:
@@ -283,12 +302,12 @@ class PgJobStore:
             if pauses[row["job_id"]] < LOOK_SECONDS:
                 loop = asyncio.get_running_loop()
                 loop.call_later(
-                    pauses[row["job_id"]], self.notifier.ring, row["queue"], row["order_key"]
+                    pauses[row["job_id"]], self._announcer.ready, row["queue"], row["order_key"]
                 )
 
     def _ring_for(self, ready: Sequence[asyncpg.Record]) -> None:
         for row in ready:
-            self.notifier.ring(row["queue"], row["order_key"])
+            self._announcer.ready(row["queue"], row["order_key"])
 
     async def _written(
         self, fences: Sequence[Fence], rows: Sequence[asyncpg.Record], how: str
@@ -338,6 +357,7 @@ class PgJobStore:
             if gone:
                 await self.audit(inner, actor, "job.cancel", f"job:{job_id}", {"reason": reason})
         if gone:
+            self._announcer.left([job_id])
             log.info("job_cancelled", job_id=job_id, actor=actor)
             return Cancelled(job_id=job_id, newly=True)
         status = (await self.job(job_id)).status
@@ -350,12 +370,12 @@ class PgJobStore:
         _check_who(actor)
         spec = replace(spec, created_by=actor)
         alone = await self._enqueuer.add_alone(
-            self._db, [spec], ring=self.notifier.ring, audited=True
+            self._db, [spec], ring=self._announcer.ready, audited=True
         )
         if alone is not None:
             return alone[0]
         async with self._db.transaction() as tx:
-            [added] = await self._enqueuer.add(tx, [spec], force=False, ring=self.notifier.ring)
+            [added] = await self._enqueuer.add(tx, [spec], force=False, ring=self._announcer.ready)
             if added.created:
                 await self.audit(
                     tx, actor, "job.enqueue", f"job:{added.job_id}", {"kind": spec.kind}
@@ -377,10 +397,14 @@ class PgJobStore:
                     f" again."
                 )
             spec = row_mapping.spec_again(row, actor)
-            [added] = await self._enqueuer.add(tx, [spec], force=False, ring=self.notifier.ring)
+            [added] = await self._enqueuer.add(tx, [spec], force=False, ring=self._announcer.ready)
             if added.created:
                 await self.audit(tx, actor, "job.retry", f"job:{job_id}", {"job_id": added.job_id})
         return added
+
+    async def promote(self) -> bool:
+        """Make due jobs ready now; whether there were any. Claims do so as well."""
+        return await self._exchange.watch.promote()
 
     async def reap(self, *, limit: int = 500, vanished: bool = True) -> Reaped:
         """Take lapsed attempts off their workers, fail what is overdue, and move gates that were
@@ -390,7 +414,12 @@ class PgJobStore:
         heartbeats of the others.
         """
         async with self._db.transaction() as tx:
-            rows = await tx.fetch(SQL.reap, limit=limit, vanished=vanished)
+            rows = await tx.fetch(
+                SQL.reap,
+                limit=limit,
+                vanished=vanished,
+                announce=self._announcer.uses_outbox,
+            )
             requeued = [r for r in rows if r["status"] is None]
             failed = [r for r in rows if r["status"] is not None]
             expired = await tx.fetch(SQL.expire, limit=limit)

@@ -8,20 +8,28 @@ from __future__ import annotations
 
 import asyncio
 import random
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, Counter
 
 from penstock.kit import logging
 from penstock.kit.backoff import Backoff
-from penstock.kit.errors import DatabaseUnavailable
+from penstock.kit.errors import DatabaseUnavailable, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
 log = logging.get(__name__)
 RESTART = Backoff(base=0.5, factor=2.0, cap=15.0, least=0.8, most=1.2)
+CANCEL_SECONDS = 0.5
+
+
+async def cancel_until_done(*tasks: asyncio.Task[None]) -> None:
+    """Libraries swallow a cancellation now and then; asked again, every task ends."""
+    while pending := {task for task in tasks if not task.done()}:
+        for task in pending:
+            task.cancel()
+        await asyncio.wait(pending, timeout=CANCEL_SECONDS)
 
 
 class BackgroundHealth:
@@ -65,9 +73,7 @@ class BackgroundTask:
 
     async def stop(self) -> None:
         if self._task is not None:
-            self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
+            await cancel_until_done(self._task)
 
     def works(self) -> None:
         self._tries = 0
@@ -81,6 +87,8 @@ class BackgroundTask:
                 self._health.failed(self.name, e)
                 if isinstance(e, DatabaseUnavailable):
                     log.warning("background_task_waits_for_database", task=self.name)
+                elif isinstance(e, Unavailable):
+                    log.warning("background_task_waits", task=self.name, error=str(e))
                 else:
                     log.exception("background_task_failed", task=self.name)
             self._tries += 1

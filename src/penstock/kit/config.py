@@ -411,6 +411,47 @@ class Settings(BaseSettings):
         90, description="How long ended jobs are kept."
     )
 
+    queue: Literal["postgresql", "nats"] = Field(
+        "postgresql",
+        description="What announces jobs that became ready: notifications of PostgreSQL, or NATS"
+        " JetStream as well. Jobs are kept in PostgreSQL either way.",
+    )
+    nats_url: str | None = Field(
+        None,
+        description="Servers of NATS, with commas between them: nats://nats-0:4222,nats://nats-1:4222."
+        " tls:// asks for TLS.",
+    )
+    nats_user: str | None = Field(None, description="User of NATS.")
+    nats_password: SecretStr | None = Field(None, description="The password of that user.")
+    nats_token: SecretStr | None = Field(None, description="A token instead of a user of NATS.")
+    nats_credentials: Path | None = Field(
+        None, description="A .creds file of NATS (JWT and seed) instead of a user."
+    )
+    nats_tls_ca: Path | None = Field(
+        None, description="Authority of the certificate of NATS in PEM form, if it is private."
+    )
+    nats_tls_cert: Path | None = Field(
+        None, description="Our certificate in PEM form, for a NATS that wants one."
+    )
+    nats_tls_key: Path | None = Field(None, description="The key of that certificate.")
+    nats_prefix: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$")] = Field(
+        "penstock",
+        description="What the streams of NATS begin with: penstock-stage and penstock-exec.",
+    )
+    nats_stage_queues: str = Field(
+        "stage",
+        description="Queues that are announced in the stream stage, with commas between them; all"
+        " others are announced in the stream exec.",
+    )
+    nats_stream_mb: Annotated[int, Field(ge=1, le=1_000_000)] = Field(
+        256,
+        description="Largest size of a stream that is created, in megabytes; a million"
+        " announcements need about 200. What does not fit waits in the database.",
+    )
+    nats_replicas: Annotated[int, Field(ge=1, le=5)] = Field(
+        1, description="Copies of a stream that is created: 3 for a cluster of NATS."
+    )
+
     worker_queues: str = Field(
         "default,export,publish,stage,match,maintenance", description="Queues a worker serves."
     )
@@ -461,6 +502,16 @@ class Settings(BaseSettings):
             allow=allow_list(self.outbound_allow),
             answer_bytes=self.outbound_answer_mb * 1024 * 1024,
         )
+
+    @model_validator(mode="after")
+    def _nats_is_complete(self) -> Self:
+        if self.queue == "nats" and not (self.nats_url or "").strip(" ,"):
+            raise ValueError("queue is nats, and nats_url does not say where NATS is")
+        if (self.nats_tls_cert is None) != (self.nats_tls_key is None):
+            raise ValueError("nats_tls_cert and nats_tls_key are set together, or neither")
+        if (self.nats_user is None) != (self.nats_password is None):
+            raise ValueError("nats_user and nats_password are set together, or neither")
+        return self
 
     @model_validator(mode="after")
     def _certificate_has_its_key(self) -> Self:

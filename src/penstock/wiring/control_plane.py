@@ -34,6 +34,7 @@ from penstock.graphs.snapshots.storage_sweep import StorageSweep
 from penstock.graphs.snapshots.worker_adapter import ExportWorkerAdapter
 from penstock.guard.checker_process import SqlChecker
 from penstock.guard.network_reach import Reach
+from penstock.jobs.announcer import Outbox
 from penstock.jobs.browser import BROWSE_SETTINGS, Browser
 from penstock.jobs.fair_share import FairShare
 from penstock.jobs.list_index import ListIndex
@@ -62,6 +63,7 @@ from penstock.wiring.instances import (
 from penstock.wiring.job_kinds import default_kinds
 from penstock.wiring.maintenance import keeping
 from penstock.wiring.migrations import MIGRATION_PACKAGES
+from penstock.wiring.nats import nats_transport
 from penstock.wiring.operations import operation_loops, operation_services
 from penstock.wiring.reconcile import reconcile_services, reconciliation_loops
 
@@ -102,6 +104,7 @@ async def build_control_plane(
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
     pooler = settings.database_pooler
+    outbox = Outbox() if settings.queue == "nats" else None
     browsing = max(1, settings.database_pool // 4)
     working = max(2, settings.database_pool - browsing)
     async with (
@@ -113,7 +116,9 @@ async def build_control_plane(
             pooler=pooler,
         ) as engine,
         Db(dsn, size=browsing, settings=BROWSE_SETTINGS, pooler=pooler) as browse,
-        _store(settings, engine, kinds or default_kinds(settings.lease_seconds), registry) as store,
+        _store(
+            settings, engine, kinds or default_kinds(settings.lease_seconds), registry, outbox
+        ) as store,
         admission(settings, engine, store.audit, store.notifier) as auth,
     ):
         sources = _sources(settings, dsn, browse, store)
@@ -133,6 +138,7 @@ async def build_control_plane(
                 settings, engine, store.notifier, graphs.instances, store.metrics.background
             ),
             keeping(settings, engine, store, metrics) as maintenance,
+            nats_transport(settings, engine, store, outbox, metrics, registry) as announcing,
             _running(
                 (
                     *_loops(
@@ -140,6 +146,7 @@ async def build_control_plane(
                     ),
                     *(() if maintenance is None else (maintenance.planner,)),
                     *reconciliation_loops(engine, reconciliation, metrics),
+                    *announcing,
                 ),
                 operations.board,
             ) as loops,
@@ -315,7 +322,13 @@ def _export_limits(settings: Settings) -> ExportLimits:
     )
 
 
-def _store(settings: Settings, engine: Db, kinds: Kinds, registry: CollectorRegistry) -> PgJobStore:
+def _store(
+    settings: Settings,
+    engine: Db,
+    kinds: Kinds,
+    registry: CollectorRegistry,
+    outbox: Outbox | None,
+) -> PgJobStore:
     metrics = KernelMetrics(registry)
     metrics.know(kind.queue for kind in kinds)
     return PgJobStore(
@@ -324,4 +337,5 @@ def _store(settings: Settings, engine: Db, kinds: Kinds, registry: CollectorRegi
         max_payload_bytes=settings.max_payload_bytes,
         notify_debounce=settings.bell_debounce_ms / 1000,
         metrics=metrics,
+        outbox=outbox,
     )

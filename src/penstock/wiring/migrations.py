@@ -4,6 +4,7 @@ from __future__ import annotations
 
 MIGRATION_PACKAGES = (
     "penstock.jobs.migrations",
+    "penstock.jobs.nats.migrations",
     "penstock.accounts.migrations",
     "penstock.sources.migrations",
     "penstock.graphs.migrations",

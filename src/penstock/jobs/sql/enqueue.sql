@@ -1,6 +1,7 @@
 -- Adds jobs that differ only in their payload, author and trace. Nothing is added while the system drains, unless :force.
 -- Answers in one row: the new jobs in the order of their payloads (NULL: the system drains), and the first one's order.
--- Invariant: a job row, its live row and, if :audited, its audit row come together. Locks: none that anybody waits for.
+-- Invariant: a job row, its live row and, if :audited, its audit row come together, with :announce also the announcement
+-- of what is ready. Locks: none that anybody waits for.
 WITH input AS MATERIALIZED (
   SELECT nextval('penstock.job_id') AS job_id, t.payload, t.created_by, t.trace, t.place
   FROM unnest(:payloads::jsonb[], :created_bys::text[], :traces::text[])
@@ -20,7 +21,10 @@ WITH input AS MATERIALIZED (
          :group_id, penstock.now() + :deadline_in::interval, penstock.now() + :run_in::interval,
          CASE WHEN :run_in::interval IS NULL THEN 0 ELSE 3 END, :queue
   FROM input
-  RETURNING order_key
+  RETURNING job_id, order_key
+), announced AS (
+  INSERT INTO penstock.outbox (job_id, order_key, queue)
+  SELECT job_id, order_key, :queue FROM queued WHERE :announce AND :run_in::interval IS NULL
 ), audited AS (
   INSERT INTO penstock.audit (actor, action, subject, detail)
   SELECT created_by, 'job.enqueue', 'job:' || job_id, jsonb_build_object('kind', :kind::text)

@@ -26,6 +26,9 @@ WITH input AS MATERIALIZED (
   FROM input JOIN added USING (job_id)
   ORDER BY lock_key COLLATE "C"
   RETURNING job_id, order_key
+), announced AS (
+  INSERT INTO penstock.outbox (job_id, order_key, queue)
+  SELECT job_id, order_key, :queue FROM queued WHERE :announce AND :run_in::interval IS NULL
 )
 SELECT job_id, queued.job_id IS NOT NULL AS created, queued.order_key
 FROM input LEFT JOIN queued USING (job_id)

@@ -6,7 +6,12 @@ WITH due AS MATERIALIZED (
   ORDER BY wake_at
   LIMIT :limit
   FOR NO KEY UPDATE SKIP LOCKED
+), promoted AS (
+  UPDATE penstock.live l SET status = 0, wake_at = NULL
+  FROM due WHERE l.job_id = due.job_id
+  RETURNING l.job_id, l.queue, l.order_key
+), announced AS (
+  INSERT INTO penstock.outbox (job_id, order_key, queue)
+  SELECT job_id, order_key, queue FROM promoted WHERE :announce
 )
-UPDATE penstock.live l SET status = 0, wake_at = NULL
-FROM due WHERE l.job_id = due.job_id
-RETURNING l.queue, l.order_key
+SELECT queue, order_key FROM promoted

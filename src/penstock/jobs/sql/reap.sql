@@ -34,6 +34,9 @@ WITH lapsed AS MATERIALIZED (
 ), noted AS (
   INSERT INTO penstock.attempt (job_id, attempt_id, attempt_no, worker, claimed_at, how)
   SELECT job_id, attempt_id, attempt_no, worker, claimed_at, 'lapsed' FROM judged
+), announced AS (
+  INSERT INTO penstock.outbox (job_id, order_key, queue)
+  SELECT job_id, order_key, queue FROM requeued WHERE :announce
 )
 SELECT job_id, queue, order_key, NULL::smallint AS status, NULL::bigint AS group_id, NULL::jsonb AS state,
        kind, NULL::jsonb AS payload, NULL AS cleanup_kind FROM requeued

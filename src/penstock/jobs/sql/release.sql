@@ -13,5 +13,8 @@ WITH input AS MATERIALIZED (
 ), noted AS (
   INSERT INTO penstock.attempt (job_id, attempt_id, attempt_no, worker, claimed_at, how, detail)
   SELECT job_id, attempt_id, attempt_no, worker, claimed_at, 'released', jsonb_build_object('reason', reason) FROM released
+), announced AS (
+  INSERT INTO penstock.outbox (job_id, order_key, queue)
+  SELECT job_id, order_key, queue FROM released WHERE :announce
 )
 SELECT job_id, attempt_id, queue, order_key FROM released

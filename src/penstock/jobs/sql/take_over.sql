@@ -33,6 +33,9 @@ WITH taken AS MATERIALIZED (
   INSERT INTO penstock.attempt (job_id, attempt_id, attempt_no, worker, claimed_at, how, detail)
   SELECT job_id, attempt_id, attempt_no, worker, claimed_at, 'lapsed',
          jsonb_build_object('reason', 'Another process started under the name of its worker.') FROM judged
+), announced AS (
+  INSERT INTO penstock.outbox (job_id, order_key, queue)
+  SELECT job_id, order_key, queue FROM requeued WHERE :announce
 )
 SELECT job_id, queue, order_key, NULL::smallint AS status, NULL::bigint AS group_id, NULL::jsonb AS state,
        kind, NULL::jsonb AS payload, NULL AS cleanup_kind FROM requeued
