@@ -27,8 +27,8 @@ _numbers = count(1)
 
 def nats_settings(server: NatsServer, **values: Any) -> NatsSettings:
     """Streams that no other test has."""
-    given = {"nats_prefix": f"test{next(_numbers)}", "nats_url": server.url} | values
-    return NatsSettings.of(Settings(queue="nats", nats_stream_mb=1, **given))
+    options = {"nats_prefix": f"test{next(_numbers)}", "nats_url": server.url} | values
+    return NatsSettings.of(Settings(queue="nats", nats_stream_mb=1, **options))
 
 
 @asynccontextmanager

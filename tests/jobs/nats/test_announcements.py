@@ -11,6 +11,7 @@ import pytest
 from penstock.jobs import queue_watch
 from penstock.jobs.model import JobSpec, Parking, Release
 from penstock.jobs.nats import deliveries
+from penstock.jobs.nats.streams import ACK_WAIT_SECONDS
 from tests.jobs.conformance import done
 from tests.jobs.nats.streams import announcer, connected, jetstream
 
@@ -37,8 +38,8 @@ def lag(nats_server: NatsServer, nats: NatsSettings) -> Callable[[str], int]:
 
 
 async def lags(lag: Callable[[str], int], messages: int, label: str = "exec") -> None:
-    """Wait until the stream's lag is this."""
-    async with asyncio.timeout(20):
+    """Wait until the stream's lag is this: longer than a consumer waits for an acknowledgement."""
+    async with asyncio.timeout(3 * ACK_WAIT_SECONDS):
         while True:
             try:
                 if await asyncio.to_thread(lag, label) == messages:

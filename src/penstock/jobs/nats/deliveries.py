@@ -63,7 +63,7 @@ MOST_DIGITS = 19
 
 
 @dataclass(slots=True)
-class Held:
+class Delivery:
     """A message, and the attempt of its job that was seen last; None while the job is ready."""
 
     message: Msg
@@ -99,7 +99,7 @@ class Deliveries:
         self._stream = stream
         self._notifier = notifier
         self._metrics = metrics
-        self._held: dict[JobId, Held] = {}
+        self._held: dict[JobId, Delivery] = {}
         self._left: set[JobId] = set()
         self._news = asyncio.Event()
         self._room = asyncio.Event()
@@ -180,7 +180,7 @@ class Deliveries:
     def _hold(self, job_id: JobId, message: Msg, row: asyncpg.Record | None) -> list[Msg]:
         """What is to be acknowledged: the message, or the earlier one that it replaces."""
         earlier = self._held.get(job_id)
-        new = Held(message, None)
+        new = Delivery(message, None)
         if not new.stands_for(row):
             return [message]
         self._held[job_id] = new
@@ -229,8 +229,8 @@ class Deliveries:
 
     async def _in_progress(self) -> None:
         with explained(f"prolonging messages of the stream {self._stream.name}"):
-            for held in list(self._held.values()):
-                await held.message.in_progress()
+            for delivery in list(self._held.values()):
+                await delivery.message.in_progress()
         self._metrics.held.labels(self._stream.label).set(len(self._held))
 
     async def _count(self, js: JetStreamContext) -> None:
@@ -249,12 +249,12 @@ class Deliveries:
     async def _give_back(self, source: JetStreamContext.PullSubscription) -> None:
         """Let another control plane have the messages at once. A request of ours that still waits
         at the server would be given them again, so it goes first."""
-        held, self._held = list(self._held.values()), {}
+        messages, self._held = [d.message for d in self._held.values()], {}
         self._metrics.held.labels(self._stream.label).set(0)
         if self._connection.ready:
             with suppress(Exception):
                 async with asyncio.timeout(GIVE_BACK_SECONDS):
                     await source.unsubscribe()
-                    for one in held:
-                        await one.message.nak()
+                    for message in messages:
+                        await message.nak()
                     await self._connection.flush()

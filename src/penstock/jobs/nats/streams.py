@@ -105,11 +105,11 @@ _OF_STREAM = ("subjects", "retention", "discard")
 _OF_CONSUMER = ("ack_policy", "ack_wait", "max_deliver")
 
 
-def _compare(what: str, present: object, wanted: object, names: Sequence[str]) -> None:
+def _compare(what: str, present: object, expected: object, names: Sequence[str]) -> None:
     differences = [
-        f"{name} is {_shown(getattr(present, name))}, not {_shown(getattr(wanted, name))}"
+        f"{name} is {_shown(getattr(present, name))}, not {_shown(getattr(expected, name))}"
         for name in names
-        if getattr(present, name) != getattr(wanted, name)
+        if getattr(present, name) != getattr(expected, name)
     ]
     if differences:
         raise NatsMisconfigured(
