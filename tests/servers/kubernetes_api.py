@@ -118,6 +118,7 @@ class KubernetesServer:
         self.calls: list[Done] = []
         self.before: Callable[[Done], None] = lambda _: None
         self.after: Callable[[Done], None] = lambda _: None
+        """Called for each call, before and after it is done; a ConnectionError cuts it off."""
         self.usage: dict[str, str] = {}
         self.resources = ["pods", "pods/log", "pods/resize", "services", "secrets"]
         self.page = 500

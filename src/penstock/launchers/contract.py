@@ -4,6 +4,7 @@ A run is identified by its `Handle`: an instance and the number of the launch. A
 all names from it (a folder and a lock, or the name and labels of a pod), so `start` is idempotent,
 and after a crash `list` finds everything that was started. A run happens once: after its end,
 `start` with the same handle changes nothing, and `inspect` returns how it ended until `remove`.
+A run that was stopped may be gone at once.
 """
 
 from __future__ import annotations
@@ -59,14 +60,21 @@ class Address:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """How a run ended; `code` is negative for a signal and None if it is unknown."""
+    """How a run ended; `code` is negative for a signal and None if it is unknown.
+
+    `cause` is a sentence of the launcher that says more than the code: an image that does not
+    exist, a node that was lost.
+    """
 
     code: int | None = None
     oom: bool = False
+    cause: str | None = None
 
     def __str__(self) -> str:
         if self.oom:
             return "out of memory"
+        if self.cause is not None:
+            return self.cause
         if self.code is None:
             return "exit code unknown"
         return f"signal {-self.code}" if self.code < 0 else f"exit code {self.code}"
@@ -86,8 +94,10 @@ class Found:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
+    """`disk_bytes` is None if the launcher cannot measure it."""
+
     memory_bytes: int
-    disk_bytes: int
+    disk_bytes: int | None
 
 
 class Launcher(Protocol):
@@ -100,7 +110,8 @@ class Launcher(Protocol):
     def capabilities(self) -> Capabilities: ...
 
     async def start(self, order: LaunchRequest) -> None:
-        """Start the run; idempotent. `list` includes it when this returns."""
+        """Start the run; idempotent, and completes a start that was broken off. `list` includes it
+        when this returns."""
         ...
 
     async def stop(self, handle: Handle, *, grace: float) -> None:
@@ -138,7 +149,9 @@ class Launcher(Protocol):
 
     async def resize(self, handle: Handle, *, cpu_cores: int, memory_bytes: int) -> None: ...
 
-    def address(self, handle: Handle) -> Address: ...
+    def address(self, handle: Handle) -> Address:
+        """Raises NoAddress while the run has none."""
+        ...
 
     def pod_name(self, handle: Handle) -> str | None:
         """The pod of a run in the cluster; None if the launcher has no pods."""

@@ -102,14 +102,16 @@ class InstanceController:
             await self._notifier.wait((CHANNEL,), POLL_SECONDS, heard=heard)
 
     async def adopt(self) -> None:
-        """Take over from the last leader: find its processes, and clear `placed` where it had not
-        launched yet."""
+        """Take over from the last leader: find its processes, complete the launches that it broke
+        off, and clear `placed` where it had not launched yet."""
         for instance in await self._instances.pending():
             if not instance.placed or not instance.status.lives:
                 continue
             process = await self._launcher.inspect(instance.handle)
             if process is None and instance.status.launching:
                 await self._instances.unplace(instance)
+            elif process is not None and process.alive and instance.status.launching:
+                self._begin("launch", instance, self._start(instance))
             log.info(
                 "instance_adopted",
                 instance_id=instance.instance_id,
@@ -148,8 +150,10 @@ class InstanceController:
             log.exception("errand_failed", errand=what, instance_id=instance.instance_id)
 
     async def _launch(self, instance: Instance) -> None:
-        if not await self._instances.place(instance):
-            return
+        if await self._instances.place(instance):
+            await self._start(instance)
+
+    async def _start(self, instance: Instance) -> None:
         try:
             await self._launcher.start(self._launch_request(instance))
         except (PenstockError, OSError) as e:
@@ -221,13 +225,9 @@ def cause(instance: Instance, ended: Ended, tail: str) -> Failure:
             f"The graph server exceeded its memory limit of {instance.memory_gb} GB.",
         )
     elif instance.status.launching:
-        code, message = (
-            ErrorCode.STARTUP_FAILED,
-            f"The graph server exited during startup: {ended}.",
-        )
+        code = ErrorCode.STARTUP_FAILED
+        message = ended.cause or f"The graph server exited during startup: {ended}."
     else:
-        code, message = (
-            ErrorCode.UNEXPECTED_TERMINATION,
-            f"The graph server exited unexpectedly: {ended}.",
-        )
+        code = ErrorCode.UNEXPECTED_TERMINATION
+        message = ended.cause or f"The graph server exited unexpectedly: {ended}."
     return Failure(code=code, message=message, phase=phase, trace=tail or None)

@@ -15,6 +15,7 @@ import httpx2
 
 from penstock.graphs.errors import ShutdownBlocked
 from penstock.kit.http1 import Connections, Origin
+from penstock.launchers.errors import NoAddress
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -100,7 +101,7 @@ class GraphServers:
         not answer is ignored: the launcher ends it."""
         headers = {"Authorization": self.authorization(instance.instance_id)}
         body = {"reason": reason, "grace_period_seconds": grace}
-        with suppress(httpx2.TransportError):
+        with suppress(httpx2.TransportError, NoAddress):
             answer = await self.client(instance.handle).post(
                 "/shutdown", json=body, headers=headers, timeout=SHUTDOWN_SECONDS
             )

@@ -64,7 +64,7 @@ class ResourceMonitor(Loop[Measured]):
                 usages.append((instance, usage))
         self._counts.running.set(len(usages))
         self._counts.memory.set(sum(usage.memory_bytes for _, usage in usages))
-        self._counts.disk.set(sum(usage.disk_bytes for _, usage in usages))
+        self._counts.disk.set(sum(usage.disk_bytes or 0 for _, usage in usages))
         high = [
             instance
             for instance, usage in usages

@@ -96,14 +96,12 @@ class InstanceResync(Loop[Compared]):
     ) -> int:
         missing = 0
         for handle, instance in rows.items():
-            process = listed.get(handle)
             before = instance.launched_at is not None and instance.launched_at < moment
-            if (
-                instance.placed
-                and instance.status.lives
-                and before
-                and (process is None or not process.alive)
-            ):
+            if not (instance.placed and instance.status.lives and before):
+                continue
+            # A list goes by labels, which people edit; a name stays.
+            process = listed.get(handle) or await self._launcher.inspect(handle)
+            if process is None or not process.alive:
                 ended = Ended() if process is None or process.ended is None else process.ended
                 tail = await self._launcher.logs(handle, tail=LOG_TAIL)
                 missing += await self._fail(instance, ended, tail)
