@@ -21,8 +21,8 @@ up: .venv/.synced ## Start everything on this machine and print its address
 
 JOBS ?= 3
 .PHONY: test
-test: check fetch ## All checks, then all tests on real servers, JOBS files at a time (default 3)
-	@$(RUN)pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0 $(ARGS)
+test: check fetch ## All checks and tests on real servers, JOBS files at a time; LOAD=8 adds busy processes
+	@$(if $(LOAD),$(PY) -m tools.busy $(LOAD) )$(RUN)pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0 $(ARGS)
 
 .PHONY: quick
 quick: check ## The inner loop: all checks and the tests that need no JVM, browser, notebook or chaos

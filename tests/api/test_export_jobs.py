@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -132,11 +131,10 @@ async def test_of_many_claimers_each_job_has_one(deployment: Deployment) -> None
 
 async def test_a_waiting_claimer_is_woken_by_a_new_job(deployment: Deployment) -> None:
     waiting = asyncio.create_task(claim(deployment, wait_seconds=20))
-    began = time.monotonic()
     await deployment.snapshot(CUSTOMER)
-    [job] = await waiting
+    async with asyncio.timeout(15):
+        [job] = await waiting
     assert job["entity_name"] == "Customer"
-    assert time.monotonic() - began < 10
 
 
 async def test_a_submitted_job_is_pollable_when_due_by_one_worker_at_a_time_and_never_claimable(

@@ -146,6 +146,6 @@ async def _until_fewer(world: World, most: int, patience: float = 60.0) -> None:
                     return
             finally:
                 await connection.close()
-        except (OSError, asyncpg.PostgresError):
-            pass  # the database is down at this moment
+        except (OSError, asyncpg.PostgresError, asyncpg.InternalClientError):
+            pass  # the database is down at this moment, or has just ended this connection
         await asyncio.sleep(0.05)

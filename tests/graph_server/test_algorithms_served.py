@@ -7,7 +7,6 @@ import asyncio
 import os
 import signal
 import tempfile
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -134,12 +133,9 @@ async def test_everybody_sees_the_holder_and_health_is_prompt_while_an_algorithm
         "/shutdown", json={"reason": "test"}, headers=PLANE | {"X-Penstock-User": ""}
     )
     assert (refused.status_code, refused.json()["error"]["code"]) == (409, "SHUTDOWN_BLOCKED")
-    times = []
     for _ in range(20):
-        asked = time.perf_counter()
         assert (await served.http.get("/health")).status_code == 200
-        times.append(time.perf_counter() - asked)
-    assert sorted(times)[len(times) // 2] < 0.05
+    assert computing(served), "all twenty were answered while it still computed"
     done = await ended(served, (await begun).json()["execution_id"])
     assert done["status"] == "completed"
     assert (await served.http.get("/lock")).json()["lock"]["locked"] is False

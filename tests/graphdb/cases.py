@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import datetime as dt
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -281,9 +280,7 @@ def a_query_cannot_write(engine: GraphEngine, folder: Path) -> None:
 
 def a_timeout_ends_a_query(engine: GraphEngine, folder: Path) -> None:
     _fill(engine, folder)
-    began = time.monotonic()
     _raises(QueryInterrupted, lambda: engine.query(ENDLESS, timeout=0.3))
-    assert time.monotonic() - began < 5
     assert _rows(engine, "RETURN 1 AS x") == [{"x": 1}]
 
 
@@ -390,10 +387,10 @@ def write_back_goes_on_beside_readers(engine: GraphEngine, folder: Path) -> None
     _fill(engine, folder)
     cord = Interrupt()
     with ThreadPoolExecutor(1) as threads:
-        reading = threads.submit(_stopped, engine, cord)
-        began = time.monotonic()
+        waits = engine.capabilities.memory_model == "memory"
+        reading = threads.submit(_stopped, engine, cord, 2 if waits else 60)
         engine.write_back("Person", "rank", pa.table({"key": pa.array([1]), "value": [0.5]}))
-        assert engine.capabilities.memory_model == "memory" or time.monotonic() - began < 1.5
+        assert waits or not reading.done()
         cord.pull()
         reading.result(timeout=30)
     assert _ranks(engine)[1] == 0.5
@@ -542,8 +539,8 @@ def _ranks(engine: GraphEngine) -> dict[int, object]:
     }
 
 
-def _stopped(engine: GraphEngine, cord: Interrupt) -> None:
-    _raises(QueryInterrupted, lambda: engine.query(ENDLESS, timeout=2, interrupt=cord))
+def _stopped(engine: GraphEngine, cord: Interrupt, timeout: float) -> None:
+    _raises(QueryInterrupted, lambda: engine.query(ENDLESS, timeout=timeout, interrupt=cord))
 
 
 def _raises(kind: type[Any] | tuple[type[Any], ...], call: Callable[[], object]) -> Any:

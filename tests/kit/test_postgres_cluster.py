@@ -3,7 +3,6 @@ from __future__ import annotations
 import asyncio
 import socket
 import stat
-import time
 from typing import TYPE_CHECKING
 
 import asyncpg
@@ -42,12 +41,10 @@ IN_FORCE = {
 }
 
 
-async def test_a_first_start_is_quick_and_leaves_a_server_as_we_want_it(
+async def test_a_first_start_leaves_a_server_as_we_want_it(
     folder: Path, binaries: Binaries
 ) -> None:
-    began = time.monotonic()
     async with Cluster(folder / "pg", binaries) as cluster:
-        assert time.monotonic() - began < 10
         assert await value(cluster.dsn(), "SELECT current_database()") == "penstock"
         assert (
             await value(cluster.dsn(), "SELECT split_part(version(), ' ', 2)") == binaries.version

@@ -58,7 +58,7 @@ def main() -> int:
     start.instance.dir.mkdir(parents=True, exist_ok=True)
     os.chdir(start.instance.dir)
     # As whoever started us: a folder for sockets need not be ours to write to.
-    listener = _bind(start.instance)
+    listener = bind_listener(start.instance)
     isolation = confine_process(
         start.instance.isolation,
         instance_id=start.instance.id,
@@ -189,7 +189,7 @@ def _connection_limits(mine: InstanceSettings) -> ConnectionLimits:
     )
 
 
-def _bind(mine: InstanceSettings) -> socket.socket:
+def bind_listener(mine: InstanceSettings) -> socket.socket:
     if mine.socket is None:
         family = socket.AF_INET6 if ":" in mine.host else socket.AF_INET
         listener = socket.create_server((mine.host, mine.port), family=family, backlog=512)
