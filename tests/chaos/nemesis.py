@@ -90,7 +90,7 @@ async def _promote(world: World) -> None:
             return await _execute(
                 world, "ALTER SYSTEM RESET default_transaction_read_only", _RELOAD
             )
-        except (OSError, asyncpg.PostgresError):
+        except (OSError, asyncpg.PostgresError, asyncpg.InternalClientError):
             await asyncio.sleep(0.1)
 
 
@@ -141,5 +141,5 @@ async def _at(
     await asyncio.sleep(moment)
     try:
         await fault(world, Random(seed))
-    except (OSError, asyncpg.PostgresError):
+    except (OSError, asyncpg.PostgresError, asyncpg.InternalClientError):
         return  # the database was down already: another fault came first
