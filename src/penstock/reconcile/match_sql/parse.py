@@ -19,7 +19,7 @@ from penstock.guard.grammar import GRAMMARS
 from penstock.guard.size_limits import SqlLimits, place_of, read
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
 IN_THE_REFERENCE = "docs/reference/match-sql.md lists what it has."
 SOURCES = ("left_src", "right_src")
@@ -173,3 +173,26 @@ def _check_table(node: exp.Table, names: Collection[str]) -> None:
             f"match_sql: There is no table {shown(node)}.",
             hint="Read left_src and right_src.",
         )
+
+
+def only(node: exp.Expr, *names: str) -> None:
+    """Refuse a node with parts that are not supported here."""
+    for name, part in node.args.items():
+        if name not in names and part:
+            word = name.strip("_").replace("_", " ").upper()
+            raise refused(node, f"{word} is not part of its SQL in {shown(node)}.", "Leave it out.")
+
+
+def conjuncts(condition: exp.Expr) -> Iterator[exp.Expr]:
+    """The operands of AND, flattened."""
+    rest = [condition]
+    while rest:
+        part = rest.pop().unnest()
+        if isinstance(part, exp.And):
+            rest += [part.expression, part.this]
+        else:
+            yield part
+
+
+def using_of(join: exp.Join) -> Sequence[exp.Expr]:
+    return join.args.get("using") or ()
