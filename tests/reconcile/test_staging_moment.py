@@ -193,7 +193,7 @@ async def test_another_table_of_trino_is_watched_and_one_that_cannot_be_is_not_c
 async def test_a_real_lake_has_snapshots_and_fingerprints(real_trino: Trino) -> None:  # noqa: F811
     select = "SELECT n AS id, 'R' || CAST(n AS varchar) AS ref, CAST(n AS decimal(12,2)) AS amount"
     async with opened(RealSubject(real_trino)) as lake:
-        do = lake.unload()
+        do = lake.statements()
         await statement(do, "CREATE SCHEMA IF NOT EXISTS lake.moments")
         rows_of = f"FROM UNNEST(sequence(1, {COUNT})) AS t(n)"
         await statement(do, f"CREATE TABLE lake.moments.ledger AS {select} {rows_of}")

@@ -1,7 +1,8 @@
 """What every source driver must do, tried on a real server.
 
 A driver's tests subclass `Conformance` (and `NetworkConformance` when it has a server and a
-password) and give the fixture `subject`: how to fill that source, and how to look inside it.
+password) and give the fixture `subject`: how to fill that source, and how to look inside it. What
+only some can do is in `capability_conformance`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import pytest
 
 from penstock.kit.errors import PenstockError
 from penstock.sources import threaded_stream
-from penstock.sources.contract import Chunk, Limits, Plan, Source
+from penstock.sources.contract import Chunk, Limits, Plan, Source, SpoolSource, UnloadSource
 from penstock.sources.errors import SourceQueryError, SourceRefused, SourceUnavailable
 from penstock.sources.registry import open_source
 
@@ -167,9 +168,17 @@ def told(error: BaseException) -> str:
 
 
 class Conformance:
+    capabilities: frozenset[type] = frozenset()
+    """Those of `contract` that the driver has; their tests are in `capability_conformance`."""
+
     @pytest.fixture
     async def subject(self) -> Subject:
         raise NotImplementedError
+
+    async def test_its_capabilities_are_those_that_are_tested(self, subject: Subject) -> None:
+        async with opened(subject) as source:
+            present = {kind for kind in (SpoolSource, UnloadSource) if isinstance(source, kind)}
+        assert present == self.capabilities
 
     async def test_it_says_what_answered(self, subject: Subject) -> None:
         async with opened(subject) as source:

@@ -16,7 +16,7 @@ from penstock.graphs.snapshots.handlers import direct_export, publish, unload
 from penstock.graphs.snapshots.handlers.export import Exporter
 from penstock.jobs.control_plane import ControlPlaneClient
 from penstock.kit import config
-from penstock.sources.trino.unload import Unload
+from penstock.sources.trino.unload import TrinoUnload
 from penstock.storage.parquet_sink import ParquetSink
 from penstock.wiring.worker import run_worker
 
@@ -115,7 +115,7 @@ WIRES: dict[str, tuple[Callable[[Any, str], None], Any, str]] = {
     "its manifest is about to be written": (before, publish, "write_manifest"),
     "its manifest is written": (after_waiting, publish, "write_manifest"),
     "its query is submitted": (after_waiting, unload.Unloading, "_begin"),
-    "its query was asked after": (after_waiting, Unload, "poll"),
+    "its query was asked after": (after_waiting, TrinoUnload, "poll"),
     "its files are about to be collected": (before, unload.Unloading, "_collect"),
 }
 

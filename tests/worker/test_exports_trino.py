@@ -461,8 +461,8 @@ async def schema_in_lake(deployment: Deployment, source: int) -> None:
     opening = await deployment.graphs.sources.opening(source)
     async with opening.opened() as trino:
         assert isinstance(trino, TrinoSource)
-        unload = trino.unload(role="analyst")
-        await run(unload, "CREATE SCHEMA IF NOT EXISTS lake.exports")
+        statements = trino.as_role("analyst").statements()
+        await run(statements, "CREATE SCHEMA IF NOT EXISTS lake.exports")
 
 
 async def test_a_real_trino_is_streamed_and_writes_tables_itself_with_the_same_rows(

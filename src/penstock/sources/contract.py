@@ -7,18 +7,25 @@ schema. Column order is the query's.
 Blocking drivers (ADBC, DuckDB, PyMySQL) and asynchronous ones (Trino) both implement `stream`, an
 async generator of record batches. A blocking driver reads in a thread, with back-pressure (see
 `threaded_stream`).
+
+What only some sources can do is a protocol of its own, asked for with `isinstance`:
+`UnloadSource` writes the files of a query itself, `SpoolSource` keeps the rows that it sent until
+they are stored.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping, Sequence
 
     import pyarrow as pa
+
+    from penstock.kit.errors import PenstockError
+    from penstock.sources.receipts import Receipts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,3 +148,124 @@ class Source(Protocol):
 
     @property
     def catalog(self) -> Catalog: ...
+
+
+@runtime_checkable
+class SpoolSource(Protocol):
+    """A source that spools its rows and may release them once they are stored."""
+
+    def spooled_stream(
+        self, chunk: Chunk, receipts: Receipts, *, trace: str = ""
+    ) -> AsyncGenerator[pa.RecordBatch]:
+        """Like `stream`; the consumer reports stored rows to `receipts`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnloadRequest:
+    """A query whose rows the source writes as Parquet files below `location`.
+
+    `location` is an empty folder and `name` is unique: both belong to one attempt. `catalog` and
+    `schema` are those of the source's configuration unless set.
+    """
+
+    sql: str
+    columns: Sequence[str]
+    location: str
+    name: str
+    through_table: bool = False
+    """Create a table of this name, instead of calling the source's unload function."""
+    catalog: str | None = None
+    schema: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParkedQuery:
+    """A query that runs at the source while no worker waits for it.
+
+    JSON-serializable, for a job's state. `table` is the table (catalog, schema, name) that it
+    creates; `rows` is the count that the source has reported so far.
+    """
+
+    query_id: str
+    next_uri: str
+    rows: int | None = None
+    table: tuple[str, str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Running:
+    """Persist `next_uri` and `rows`, then poll again: immediately if `at_once`."""
+
+    next_uri: str
+    state: str
+    rows: int | None = None
+    at_once: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """`rows` is the count that the source reports, if any; the files' footers must match it."""
+
+    rows: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failed:
+    error: PenstockError
+    unsupported: bool = False
+    """The server cannot unload: read the query directly instead."""
+
+
+QueryStep: TypeAlias = Running | Finished | Failed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenFile:
+    path: str
+    rows: int
+    size: int
+
+
+class Unload(Protocol):
+    """Queries that write files at the source, submitted by one process and polled by any other.
+
+    Stateless: everything between two calls is in the `ParkedQuery`. Poll under the job's fence,
+    because two concurrent pollers may take each other's answers.
+    """
+
+    product: str
+    """The source's name in messages."""
+    patience: float
+    """The seconds after which the source drops a query that nobody polls."""
+
+    async def submit(self, request: UnloadRequest) -> ParkedQuery:
+        """Register the query; it may start only with the first poll."""
+        ...
+
+    async def poll(self, query: ParkedQuery) -> QueryStep:
+        """One step; a poll whose answer was lost can be repeated."""
+        ...
+
+    async def files(self, query: ParkedQuery) -> Sequence[WrittenFile] | None:
+        """The files that a finished query wrote; None: all that are below its location."""
+        ...
+
+    async def cancel(self, query: ParkedQuery) -> None:
+        """Stop the query; a query that is over, or unknown, stays as it is."""
+        ...
+
+    async def drop(self, query: ParkedQuery) -> None:
+        """Remove the table of the query, if it created one, with its files."""
+        ...
+
+    async def forget(self, query: ParkedQuery) -> None:
+        """Remove the table of a finished query, if it created one, and keep its files."""
+        ...
+
+
+@runtime_checkable
+class UnloadSource(Protocol):
+    """A source that can write the files of a query itself."""
+
+    def unload(self, *, trace: str = "") -> Unload: ...

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from penstock.kit.errors import PenstockError
 from penstock.kit.logging import redact
 from penstock.kit.outbound import PUBLIC_ONLY, OutboundPolicy
-from penstock.sources.registry import open_source
+from penstock.sources.registry import DRIVERS, open_source
+from penstock.sources.roles import require_role
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -46,6 +47,19 @@ class SourceCredentials:
 
     def __repr__(self) -> str:
         return f"SourceCredentials(type={self.type!r})"
+
+    def for_job(self, *, role: str | None = None, catalog: str | None = None) -> SourceCredentials:
+        """The credentials for one job: its role and catalog come before those of the source.
+
+        A source whose queries need a role has no default: without any, it raises `InvalidInput`.
+        """
+        driver = DRIVERS.get(self.type)
+        if driver is None or not driver.roles:
+            return self
+        chosen = {"starburst_role": require_role(role or self.config.get("starburst_role"))}
+        if catalog:
+            chosen["catalog"] = catalog
+        return replace(self, config={**self.config, **chosen})
 
     def source(self) -> Source:
         """The source, not yet connected. May import its driver, so call it in a thread."""

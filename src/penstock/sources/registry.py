@@ -24,6 +24,9 @@ class Driver:
     extra: str
     dialect: str
     """The SQL dialect, known without opening the source."""
+    roles: bool = False
+    """Whether every query needs a role (`starburst_role`), which a job may choose for itself, with
+    a catalog."""
 
 
 DRIVERS: Mapping[str, Driver] = {
@@ -35,7 +38,12 @@ DRIVERS: Mapping[str, Driver] = {
     "files": Driver(module="penstock.sources.files", extra="worker", dialect="duckdb"),
     "mysql": Driver(module="penstock.sources.mysql", extra="mysql", dialect="mysql"),
     "postgres": Driver(module="penstock.sources.postgres", extra="postgres", dialect="postgres"),
-    "trino": Driver(module="penstock.sources.trino", extra="worker", dialect="trino"),
+    "trino": Driver(
+        module="penstock.sources.trino",
+        extra="worker",
+        dialect="trino",
+        roles=True,
+    ),
 }
 
 

@@ -11,20 +11,20 @@ import json
 import sys
 
 from penstock.kit import logging
+from penstock.sources.contract import Running
 from penstock.sources.trino import connect
-from penstock.sources.trino.unload import Running
 
 
 async def main(config: dict[str, object], sql: str) -> None:
     logging.configure(level="WARNING")
     async with connect(config, {}) as source:
-        unload = source.unload(trace="first")
-        submitted = await unload.submit(sql)
+        statements = source.statements(trace="first")
+        submitted = await statements.submit(sql)
         step = Running(next_uri=submitted.next_uri, state="")
         print(submitted.query_id, flush=True)  # noqa: T201
         for _ in range(3):
             print(step.next_uri, flush=True)  # noqa: T201
-            polled = await unload.poll(step.next_uri)
+            polled = await statements.poll(step.next_uri)
             assert isinstance(polled, Running)
             step = polled
         await asyncio.Event().wait()

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 import httpx2
 import pyarrow as pa
 
+from penstock.sources.contract import Failed, Finished, Running
 from penstock.sources.trino import TrinoSource, connect
-from penstock.sources.trino.unload import Failed, Finished, Running, Unload
 from tests.servers.trino import CLIENT_TIMEOUT
 from tests.servers.trino_fake import Script, TrinoFake
 
 if TYPE_CHECKING:
+    from penstock.sources.trino.statements import Statements
     from tests.servers.trino import Trino
 
 ROLE = "analyst"
@@ -50,6 +51,8 @@ class TrinoSubject(Protocol):
     async def prepare_lake(self) -> None:
         """Make the schema `exports` in the catalog `lake`."""
         ...
+
+    def target(self, name: str) -> dict[str, str]: ...
 
     def hurry(self) -> None:
         """Abandon soon, where that can be chosen."""
@@ -100,6 +103,9 @@ class FakeSubject:
     async def prepare_lake(self) -> None:
         """It is always there."""
 
+    def target(self, name: str) -> dict[str, str]:
+        return target(name)
+
     def hurry(self) -> None:
         self.fake.client_timeout = 1.5
 
@@ -132,12 +138,12 @@ class RealSubject:
     async def load(self, name: str, table: pa.Table) -> None:
         """All values travel as one JSON text and are cast to their types by Trino itself."""
         async with opened(self) as source:
-            unload = source.unload()
+            statements = source.statements()
             for sql in (
                 f"DROP TABLE IF EXISTS {self.quote(name)}",
                 _create(self.quote(name), table),
             ):
-                await run(unload, sql)
+                await run(statements, sql)
 
     async def many(self, rows: int) -> str:
         return (
@@ -164,7 +170,10 @@ class RealSubject:
 
     async def prepare_lake(self) -> None:
         async with opened(self) as source:
-            await run(source.unload(), "CREATE SCHEMA IF NOT EXISTS lake.exports")
+            await run(source.statements(), "CREATE SCHEMA IF NOT EXISTS lake.exports")
+
+    def target(self, name: str) -> dict[str, str]:
+        return target(name)
 
     def hurry(self) -> None:
         """Its timeout was set when it was started."""
@@ -176,12 +185,16 @@ class RealSubject:
             ).json()
 
 
-async def run(unload: Unload, sql: str) -> Finished:
+def target(name: str) -> dict[str, str]:
+    return {"catalog": "lake", "schema": "exports", "location": f"local:///conformance/{name}/"}
+
+
+async def run(statements: Statements, sql: str) -> Finished:
     """Follow a statement to its end."""
-    submitted = await unload.submit(sql)
-    step = await unload.poll(submitted.next_uri)
+    submitted = await statements.submit(sql)
+    step = await statements.poll(submitted.next_uri)
     while isinstance(step, Running):
-        step = await unload.poll(step.next_uri, rows=step.rows)
+        step = await statements.poll(step.next_uri, rows=step.rows)
     if isinstance(step, Failed):
         raise step.error
     return step

@@ -9,14 +9,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.sources.conformance import Conformance
+from penstock.sources.contract import SpoolSource, UnloadSource
+from tests.sources.capability_conformance import SpoolConformance, UnloadConformance
 
 if TYPE_CHECKING:
     from tests.sources.conformance import Subject
     from tests.sources.trino.subjects import TrinoSubject
 
 
-class TestTrino(Conformance):
+class TestTrino(UnloadConformance, SpoolConformance):
+    capabilities = frozenset({UnloadSource, SpoolSource})
+
     @pytest.fixture
     async def subject(self, trino_server: TrinoSubject) -> TrinoSubject:
         return trino_server

@@ -14,20 +14,20 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock.kit.outbound import FOR_OPERATOR
-from penstock.sources.contract import Limits, Table
+from penstock.sources.contract import (
+    Failed,
+    Finished,
+    Limits,
+    ParkedQuery,
+    QueryStep,
+    Running,
+    Table,
+)
 from penstock.sources.errors import SourceQueryError
 from penstock.sources.trino.client import Client
 from penstock.sources.trino.failure import QueryLost
 from penstock.sources.trino.headers import Session
-from penstock.sources.trino.unload import (
-    Failed,
-    Finished,
-    Running,
-    Target,
-    Unload,
-    ctas_sql,
-    unload_sql,
-)
+from penstock.sources.trino.unload import Target, ctas_sql, unload_sql
 from penstock.sources.trino.wire import Wire
 from tests.sources.conformance import chunk, freed, started, until
 from tests.sources.trino.subjects import ROLE, RealSubject, opened, run
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from penstock.sources.trino.reply import Reply
+    from penstock.sources.trino.statements import Statements
     from tests.servers.trino import Trino
     from tests.sources.trino.subjects import TrinoSubject
 
@@ -58,9 +59,14 @@ async def follow(client: Client, reply: Reply) -> list[Reply]:
     return replies
 
 
-async def drained(unload: Unload, step: Running | Finished | Failed) -> Finished | Failed:
+def parked(target: Target) -> ParkedQuery:
+    table = (target.catalog, target.schema, target.table)
+    return ParkedQuery(query_id="", next_uri="", table=table)
+
+
+async def drained(statements: Statements, step: QueryStep) -> Finished | Failed:
     while isinstance(step, Running):
-        step = await unload.poll(step.next_uri, rows=step.rows)
+        step = await statements.poll(step.next_uri, rows=step.rows)
     return step
 
 
@@ -152,6 +158,7 @@ async def test_a_parked_query_outlives_its_poller(trino_server: TrinoSubject) ->
     """The first poller is killed before it could write down what its last poll said."""
     await trino_server.prepare_lake()
     target = Target(catalog="lake", schema="exports", table="taken_over")
+    written = parked(target)
     job = json.dumps({"config": trino_server.config, "sql": ctas_sql(trino_server.writing, target)})
     command = [sys.executable, "-m", "tests.sources.trino.poller", job]
     child = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
@@ -161,30 +168,33 @@ async def test_a_parked_query_outlives_its_poller(trino_server: TrinoSubject) ->
     await child.wait()
 
     async with opened(trino_server) as source:
-        unload = source.unload(trace="second")
-        end = await drained(unload, await unload.poll(persisted[-1]))
+        statements = source.statements(trace="second")
+        end = await drained(statements, await statements.poll(persisted[-1]))
         assert end == Finished(rows=trino_server.writing_rows)
         assert await trino_server.ended(query_id) == "FINISHED"
-        files = await unload.iceberg_files(target)
+        unload = source.unload()
+        files = await unload.files(written) or []
         assert sum(file.rows for file in files) == trino_server.writing_rows
         assert all(file.size > 0 and file.path.endswith(".parquet") for file in files)
-        await unload.drop(target)
+        await unload.drop(written)
 
 
 async def test_a_table_can_be_forgotten_while_its_files_stay(real_trino: Trino) -> None:
     subject = RealSubject(real_trino)
     await subject.prepare_lake()
     target = Target(catalog="lake", schema="exports", table="it's")
+    written = parked(target)
     async with opened(subject) as source:
-        unload = source.unload()
+        statements = source.statements()
         await run(
-            unload,
+            statements,
             ctas_sql("SELECT name FROM tpch.tiny.nation", target, location="local:///elsewhere/1"),
         )
-        [file] = await unload.iceberg_files(target)
-        await unload.forget(target)
+        unload = source.unload()
+        [file] = await unload.files(written) or []
+        await unload.forget(written)
         with pytest.raises(SourceQueryError):
-            await unload.iceberg_files(target)
+            await unload.files(written)
     left = real_trino.folder / file.path.removeprefix("local:///")
     assert file.path.startswith("local:///elsewhere/1/")
     assert pq.read_metadata(left).num_rows == file.rows == 25
@@ -199,8 +209,8 @@ async def test_a_silent_reader_loses_its_query_and_a_slow_one_keeps_it(
     async with opened(trino_server, encodings=[], parallel=1, client_timeout=1.5) as source:
         batches = source.stream(chunk(sql))
         rows = (await anext(batches)).num_rows
-        unload = source.unload()
-        step = await unload.poll((await unload.submit(trino_server.endless)).next_uri)
+        statements = source.statements()
+        step = await statements.poll((await statements.submit(trino_server.endless)).next_uri)
         assert isinstance(step, Running)
         silent = await trino_server.newest()
 
@@ -209,23 +219,23 @@ async def test_a_silent_reader_loses_its_query_and_a_slow_one_keeps_it(
 
         await until(abandoned)
         assert await trino_server.ended(silent) == "ABANDONED_QUERY"
-        lost = await unload.poll(step.next_uri)
+        lost = await statements.poll(step.next_uri)
         assert isinstance(lost, Failed)
-        assert lost.lost
+        assert isinstance(lost.error, QueryLost)
         rows += sum([batch.num_rows async for batch in batches])
     assert rows == 300_000
 
 
 async def test_a_server_without_unload_says_so(trino_server: TrinoSubject) -> None:
     async with opened(trino_server) as source:
-        unload = source.unload()
-        submitted = await unload.submit(
+        statements = source.statements()
+        submitted = await statements.submit(
             unload_sql("SELECT 1 AS one", catalog="lake", location="s3://bucket/prefix/")
         )
-        end = await drained(unload, await unload.poll(submitted.next_uri))
+        end = await drained(statements, await statements.poll(submitted.next_uri))
     assert isinstance(end, Failed)
     assert end.unsupported
-    assert not end.lost
+    assert not isinstance(end.error, QueryLost)
     assert "not registered" in end.error.message
 
 
@@ -233,11 +243,12 @@ async def test_a_failed_ctas_is_a_failure_and_nothing_else(trino_server: TrinoSu
     await trino_server.prepare_lake()
     target = Target(catalog="lake", schema="exports", table="failing")
     async with opened(trino_server) as source:
-        unload = source.unload()
-        submitted = await unload.submit(ctas_sql("SELECT x FROM no_such_table", target))
-        end = await drained(unload, await unload.poll(submitted.next_uri))
+        statements = source.statements()
+        submitted = await statements.submit(ctas_sql("SELECT x FROM no_such_table", target))
+        end = await drained(statements, await statements.poll(submitted.next_uri))
     assert isinstance(end, Failed)
-    assert (end.unsupported, end.lost) == (False, False)
+    assert not end.unsupported
+    assert not isinstance(end.error, QueryLost)
     assert end.error.details["error_name"] == "TABLE_NOT_FOUND"
 
 

@@ -81,6 +81,8 @@ async def test_without_a_role_nothing_is_asked(fake_trino: TrinoFake, subject: F
         with pytest.raises(InvalidInput, match="Missing use case ID"):
             source.unload()
         with pytest.raises(InvalidInput, match="Missing use case ID"):
+            source.statements()
+        with pytest.raises(InvalidInput, match="Missing use case ID"):
             _ = source.catalog
     assert fake_trino.requests == []
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from penstock.sources.errors import SourceError
-from penstock.sources.trino import Receipts
+from penstock.sources.receipts import Receipts
 from penstock.sources.trino.spooling import segments, unpack
 from tests.sources.conformance import chunk, collect
 from tests.sources.trino.subjects import FakeSubject, RealSubject, opened
@@ -86,7 +86,7 @@ async def test_a_segment_is_let_go_only_when_its_rows_are_stored(
     receipts = Receipts()
     async with opened(subject) as source:
         rows = 0
-        async for batch in source.stream(chunk(SQL), receipts=receipts):
+        async for batch in source.spooled_stream(chunk(SQL), receipts):
             rows += batch.num_rows
         assert fake_trino.acknowledged == []
         await receipts.stored(4999)
@@ -185,7 +185,7 @@ async def test_a_real_spool_gives_what_the_coordinator_gives(
         opened(subject, encodings=[]) as direct,
         opened(subject, encodings=[encoding], session=LARGE) as source,
     ):
-        batches = [batch async for batch in source.stream(chunk(sql), receipts=receipts)]
+        batches = [batch async for batch in source.spooled_stream(chunk(sql), receipts)]
         assert pa.Table.from_batches(batches) == await collect(direct, sql)
         objects = real_trino.spool.objects()
         assert len(receipts) >= 2

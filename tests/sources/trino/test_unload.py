@@ -10,14 +10,8 @@ import pyarrow as pa
 import pytest
 
 from penstock.kit.poll_interval import poll_delay
-from penstock.sources.trino.unload import (
-    Failed,
-    Finished,
-    Running,
-    Target,
-    ctas_sql,
-    unload_sql,
-)
+from penstock.sources.contract import Failed, Finished, Running
+from penstock.sources.trino.unload import Target, ctas_sql, unload_sql
 from tests.servers.trino_fake import Script, TrinoFake
 from tests.sources.trino.subjects import FakeSubject, opened, run
 
@@ -84,7 +78,7 @@ def test_a_ctas_writes_parquet_where_it_is_told() -> None:
 async def test_an_unload_tells_how_many_rows_it_wrote(starburst: TrinoFake) -> None:
     async with opened(FakeSubject(starburst)) as source:
         sql = unload_sql("SELECT n FROM orders", catalog="lake", location="s3://b/p/")
-        assert await run(source.unload(trace="job-1/1"), sql) == Finished(rows=1234)
+        assert await run(source.statements(trace="job-1/1"), sql) == Finished(rows=1234)
     [query] = starburst.queries.values()
     assert query.headers["x-trino-trace-token"] == "job-1/1"
     assert "x-trino-query-data-encoding" not in query.headers
@@ -94,28 +88,28 @@ async def test_nothing_runs_before_the_first_poll_and_a_poll_is_one_get(
     starburst: TrinoFake,
 ) -> None:
     async with opened(FakeSubject(starburst)) as source:
-        unload = source.unload()
-        submitted = await unload.submit(
+        statements = source.statements()
+        submitted = await statements.submit(
             unload_sql("SELECT n FROM orders", catalog="lake", location="s3://b/p/")
         )
         assert starburst.queries[submitted.query_id].state == "REGISTERED"
         gets = 0
-        step: Running | Finished | Failed = await unload.poll(submitted.next_uri)
+        step: Running | Finished | Failed = await statements.poll(submitted.next_uri)
         while isinstance(step, Running):
             gets += 1
             assert sum(request.method == "GET" for request in starburst.requests) == gets
-            step = await unload.poll(step.next_uri, rows=step.rows)
+            step = await statements.poll(step.next_uri, rows=step.rows)
 
 
 async def test_a_poll_that_sees_the_end_coming_asks_again_at_once(starburst: TrinoFake) -> None:
     async with opened(FakeSubject(starburst)) as source:
-        unload = source.unload()
-        submitted = await unload.submit(
+        statements = source.statements()
+        submitted = await statements.submit(
             unload_sql("SELECT n FROM orders", catalog="lake", location="s3://b/p/")
         )
-        steps = [await unload.poll(submitted.next_uri)]
+        steps = [await statements.poll(submitted.next_uri)]
         while isinstance(last := steps[-1], Running):
-            steps.append(await unload.poll(last.next_uri, rows=last.rows))
+            steps.append(await statements.poll(last.next_uri, rows=last.rows))
     assert [
         (step.state, step.at_once, step.rows) for step in steps if isinstance(step, Running)
     ] == [
@@ -130,13 +124,13 @@ async def test_a_poll_can_be_repeated_when_its_answer_was_never_written_down(
     starburst: TrinoFake,
 ) -> None:
     async with opened(FakeSubject(starburst)) as first, opened(FakeSubject(starburst)) as second:
-        submitted = await first.unload().submit(
+        submitted = await first.statements().submit(
             unload_sql("SELECT n FROM orders", catalog="lake", location="s3://b/p/")
         )
         uri, rows = submitted.next_uri, None
         while True:
-            lost = await first.unload().poll(uri, rows=rows)
-            again = await second.unload().poll(uri, rows=rows)
+            lost = await first.statements().poll(uri, rows=rows)
+            again = await second.statements().poll(uri, rows=rows)
             assert lost == again
             if not isinstance(again, Running):
                 break
@@ -147,22 +141,22 @@ async def test_a_poll_can_be_repeated_when_its_answer_was_never_written_down(
 async def test_a_parked_query_is_cancelled_by_whoever_has_its_number(starburst: TrinoFake) -> None:
     starburst.scripts.append(Script(match="unload", release=asyncio.Event()))
     async with opened(FakeSubject(starburst)) as source:
-        unload = source.unload()
-        submitted = await unload.submit(
+        statements = source.statements()
+        submitted = await statements.submit(
             unload_sql("SELECT n FROM orders", catalog="lake", location="s3://b/p/")
         )
-        step = await unload.poll(submitted.next_uri)
+        step = await statements.poll(submitted.next_uri)
         assert isinstance(step, Running)
-        await unload.cancel(submitted.query_id, submitted.next_uri + "0")
-        end = await unload.poll(step.next_uri)
+        await statements.cancel(submitted.query_id, submitted.next_uri + "0")
+        end = await statements.poll(step.next_uri)
     assert isinstance(end, Failed)
     assert end.error.details["error_name"] == "USER_CANCELED"
 
 
 async def test_what_is_persisted_between_polls_fits_into_a_jobs_state(starburst: TrinoFake) -> None:
     async with opened(FakeSubject(starburst)) as source:
-        unload = source.unload()
-        submitted = await unload.submit(
+        statements = source.statements()
+        submitted = await statements.submit(
             unload_sql("SELECT n FROM orders", catalog="lake", location="s3://b/p/")
         )
         state = json.loads(
@@ -170,4 +164,4 @@ async def test_what_is_persisted_between_polls_fits_into_a_jobs_state(starburst:
                 {"query_id": submitted.query_id, "next_uri": submitted.next_uri, "rows": None}
             )
         )
-        assert isinstance(await unload.poll(state["next_uri"], rows=state["rows"]), Running)
+        assert isinstance(await statements.poll(state["next_uri"], rows=state["rows"]), Running)

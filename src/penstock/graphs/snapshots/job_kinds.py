@@ -35,17 +35,17 @@ def _publisher(services: SnapshotHandlerServices) -> Handler:
 
 
 def _query_canceller(services: SnapshotHandlerServices) -> Handler:
-    from penstock.graphs.snapshots.handlers.export import TrinoCleanup
+    from penstock.graphs.snapshots.handlers.export import UnloadCleanup
     from penstock.graphs.snapshots.handlers.unload import Unloading
 
-    return TrinoCleanup(services.connect, services.object_store, Unloading.cancel)
+    return UnloadCleanup(services.connect, services.object_store, Unloading.cancel)
 
 
 def _table_remover(services: SnapshotHandlerServices) -> Handler:
-    from penstock.graphs.snapshots.handlers.export import TrinoCleanup
+    from penstock.graphs.snapshots.handlers.export import UnloadCleanup
     from penstock.graphs.snapshots.handlers.unload import Unloading
 
-    return TrinoCleanup(services.connect, services.object_store, Unloading.forget)
+    return UnloadCleanup(services.connect, services.object_store, Unloading.forget)
 
 
 def _sweeper(services: SnapshotHandlerServices) -> Handler:
@@ -74,8 +74,8 @@ JOB_KINDS: tuple[JobKind[SnapshotHandlerServices], ...] = (
         ),
         handler=_exporter,
     ),
-    # Trino writes the files; a worker holds the job only while it polls the query. Trino drops a
-    # query that is not polled for five minutes, so the lease must expire well before that.
+    # The source writes the files; a worker holds the job only while it polls the query. Trino drops
+    # a query that is not polled for five minutes, so the lease must expire well before that.
     JobKind(
         policy=KindPolicy(
             name=payloads.UNLOAD,

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from penstock.graphs.errors import ExportTooLarge
+from penstock.sources.contract import ParkedQuery
 from penstock.storage import keys
 
 if TYPE_CHECKING:
@@ -174,6 +175,13 @@ class QueryState:
     attempt: str | None = None
     attempt_no: int = 0
     table: tuple[str, str, str] | None = None
+
+    @property
+    def parked(self) -> ParkedQuery:
+        """What the source needs to know of it."""
+        return ParkedQuery(
+            query_id=self.query_id, next_uri=self.next_uri, rows=self.rows, table=self.table
+        )
 
     def state(self) -> dict[str, Any]:
         return asdict(self)

@@ -8,10 +8,11 @@ from penstock.kit.outbound import FOR_OPERATOR
 from penstock.maintenance.engines import contract
 from penstock.maintenance.engines.contract import RemoteQuery
 from penstock.maintenance.engines.trino_sql import statement
+from penstock.sources.contract import Failed, Finished, Running
 from penstock.sources.trino.client import Client
 from penstock.sources.trino.config import Config
 from penstock.sources.trino.headers import Session
-from penstock.sources.trino.unload import Failed, Finished, Running, Unload
+from penstock.sources.trino.statements import Statements
 from penstock.sources.trino.wire import Wire
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class TrinoEngine:
             token=settings.get("token"),
         )
         self._client = Client(config, Wire(config, FOR_OPERATOR))
-        self._queries = Unload(self._client, Session(role=None, trace=trace))
+        self._queries = Statements(self._client, Session(role=None, trace=trace))
 
     async def __aenter__(self) -> Self:
         return self

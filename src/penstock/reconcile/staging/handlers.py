@@ -25,7 +25,6 @@ from penstock.reconcile.staging.ranges import in_ranges
 from penstock.reconcile.staging.reading import source_sql
 from penstock.sources.contract import Limits
 from penstock.sources.credentials import SourceCredentials
-from penstock.sources.trino.headers import require_role
 from penstock.storage.parquet_sink import write_parquet
 
 if TYPE_CHECKING:
@@ -62,7 +61,7 @@ class StagePlanner:
     async def __call__(self, job: Job, ctx: JobContext) -> Answer:
         payload = StagePlanPayload.read(job.payload)
         async with self._connect() as control_plane:
-            credentials = for_staging(SourceCredentials.read(await control_plane.source(ctx.fence)))
+            credentials = SourceCredentials.read(await control_plane.source(ctx.fence)).for_job()
             async with credentials.opened() as source:
                 side = Side.model_validate(payload.side_document)
                 sql = await source_sql(source, side)
@@ -116,7 +115,7 @@ class ChunkStager:
         async with self._connect() as control_plane:
             if await _is_superseded(control_plane, payload):
                 return Result({"superseded": True, "rows": 0, "files": []})
-            credentials = for_staging(SourceCredentials.read(await control_plane.source(ctx.fence)))
+            credentials = SourceCredentials.read(await control_plane.source(ctx.fence)).for_job()
         try:
             async with credentials.opened() as source:
                 return Result(await self._stage(payload, source, ctx))
@@ -157,13 +156,6 @@ class ChunkStager:
             "rows": written.rows,
             "files": files,
         }
-
-
-def for_staging(credentials: SourceCredentials) -> SourceCredentials:
-    if credentials.type != "trino":
-        return credentials
-    role = require_role(credentials.config.get("starburst_role"))
-    return replace(credentials, config={**credentials.config, "starburst_role": role})
 
 
 def _limits(usual: Limits, side: Side, staging: Staging) -> Limits:

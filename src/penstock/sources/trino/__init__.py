@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 from penstock.kit.outbound import FOR_OPERATOR, Outbound
 from penstock.sources.config import read
 from penstock.sources.trino.config import Config
-from penstock.sources.trino.receipts import Receipts
 from penstock.sources.trino.source import TrinoSource
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Config", "Receipts", "TrinoSource", "connect"]
+__all__ = ["Config", "TrinoSource", "connect"]
 
 
 def connect(

@@ -7,14 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import quote_plus
 
-from penstock.kit.errors import InvalidInput
-
 if TYPE_CHECKING:
     from penstock.sources.trino.config import Config
 
-MISSING_ROLE = "Missing use case ID (X-Use-Case-Id header required)"
-
-_ROLE = re.compile(r"[^\x00-\x1f\x7f{}]{1,200}")
 _UNSAFE = re.compile(r"[^\x21-\x7e]+")
 
 
@@ -24,18 +19,6 @@ class Session:
 
     role: str | None
     trace: str = ""
-
-
-def require_role(role: str | None) -> str:
-    """The role, validated; there is no default, so a job without a role fails."""
-    if not role:
-        raise InvalidInput(MISSING_ROLE)
-    if not _ROLE.fullmatch(role):
-        raise InvalidInput(
-            "The use case ID is not a role name.",
-            hint="Use 1-200 characters, without control characters or braces.",
-        )
-    return role
 
 
 def statement_headers(config: Config, session: Session, *, spooled: bool) -> dict[str, str]:

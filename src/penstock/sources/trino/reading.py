@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from penstock.sources.receipts import Receipts
     from penstock.sources.trino.client import Client
     from penstock.sources.trino.headers import Session
-    from penstock.sources.trino.receipts import Receipts
     from penstock.sources.trino.reply import Reply
     from penstock.sources.trino.spooling import Segment
 

@@ -14,14 +14,16 @@ from penstock.kit.clock import SYSTEM, Clock
 from penstock.kit.errors import PenstockError
 from penstock.kit.outbound import FOR_OPERATOR, Outbound
 from penstock.sources.contract import Chunk, Limits, Plan
+from penstock.sources.roles import require_role
 from penstock.sources.trino import types
 from penstock.sources.trino.catalog import TrinoCatalog
 from penstock.sources.trino.client import Client
 from penstock.sources.trino.coldstart import ColdStart
-from penstock.sources.trino.headers import Session, require_role
+from penstock.sources.trino.headers import Session
 from penstock.sources.trino.reading import Reading
 from penstock.sources.trino.rewrite import describing, in_utc
-from penstock.sources.trino.unload import Unload
+from penstock.sources.trino.statements import Statements
+from penstock.sources.trino.unload import TrinoUnload
 from penstock.sources.trino.wire import Wire
 
 if TYPE_CHECKING:
@@ -29,8 +31,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from penstock.sources.receipts import Receipts
     from penstock.sources.trino.config import Config
-    from penstock.sources.trino.receipts import Receipts
 
 ROLE, COLUMNS = "starburst_role", "columns"
 
@@ -79,10 +81,17 @@ class TrinoSource:
             schema=types.schema(types.columns(described)),
         )
 
-    async def stream(
-        self, chunk: Chunk, *, trace: str = "", receipts: Receipts | None = None
+    def stream(self, chunk: Chunk, *, trace: str = "") -> AsyncGenerator[pa.RecordBatch]:
+        return self._stream(chunk, trace, None)
+
+    def spooled_stream(
+        self, chunk: Chunk, receipts: Receipts, *, trace: str = ""
     ) -> AsyncGenerator[pa.RecordBatch]:
-        """Read a chunk; the consumer reports stored rows to `receipts`, see `Receipts`."""
+        return self._stream(chunk, trace, receipts)
+
+    async def _stream(
+        self, chunk: Chunk, trace: str, receipts: Receipts | None
+    ) -> AsyncGenerator[pa.RecordBatch]:
         session = self._session(chunk.extra.get(ROLE), trace)
         columns = types.columns(
             chunk.extra.get(COLUMNS) or await self._describe(chunk.sql, session)
@@ -106,9 +115,12 @@ class TrinoSource:
     def catalog(self) -> TrinoCatalog:
         return TrinoCatalog(self._client, self._session())
 
-    def unload(self, *, role: str | None = None, trace: str = "") -> Unload:
-        """The unload mode: Trino writes the files, and the job is parked between polls."""
-        return Unload(self._client, self._session(role, trace))
+    def unload(self, *, trace: str = "") -> TrinoUnload:
+        return TrinoUnload(self._client, self._session(trace=trace))
+
+    def statements(self, *, trace: str = "") -> Statements:
+        """Statements of any kind, parked between polls."""
+        return Statements(self._client, self._session(trace=trace))
 
     def _session(self, role: str | None = None, trace: str = "") -> Session:
         return Session(role=require_role(role or self._role), trace=trace)

@@ -1,73 +1,27 @@
-"""The unload mode: Trino writes the files itself, and the job is parked between polls.
+"""The unload capability of Trino: it writes the files itself, by Starburst's unload function or by
+a table (CTAS) that any Trino can create.
 
-`submit` only registers the query: persist its `next_uri`, then `poll`, which starts it. A poll is
-one GET. The last page read may be requested again, so a poller that dies before it persists the
-response loses nothing, and another poller continues from the persisted state. Two concurrent
-pollers would take each other's pages: poll under the job's fence. There is no keep-alive between
-polls, so no delay may exceed a third of the server's client timeout.
+A table is unregistered once its files belong to their reader, and dropped, with its files, when its
+query failed. Polling is that of `statements`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-import orjson
-
-from penstock.sources.trino.failure import QueryLost, error_type
+from penstock.kit.errors import InvalidInput
+from penstock.sources.contract import ParkedQuery, QueryStep, UnloadRequest, WrittenFile
+from penstock.sources.errors import SourceQueryError
 from penstock.sources.trino.rewrite import literal, quoted, trimmed
+from penstock.sources.trino.statements import Statements
 
 if TYPE_CHECKING:
-    from penstock.kit.errors import PenstockError
     from penstock.sources.trino.client import Client
     from penstock.sources.trino.headers import Session
-    from penstock.sources.trino.reply import Reply
 
-TableKind = Literal["hive", "iceberg"]
-Compression = Literal["ZSTD", "SNAPPY", "GZIP", "LZ4", "NONE"]
-
-_LAST_STATES = frozenset({"FINISHING", "FINISHED"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Submitted:
-    query_id: str
-    next_uri: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Running:
-    """Persist `next_uri` and `rows`, then poll again: immediately if `at_once`, else after
-    `poll_delay`."""
-
-    next_uri: str
-    state: str
-    rows: int | None = None
-    at_once: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finished:
-    """`rows` is the count that Trino reports, if any; the files' footers must match it."""
-
-    rows: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failed:
-    error: PenstockError
-
-    @property
-    def unsupported(self) -> bool:
-        """The server lacks the function: export directly instead."""
-        return (
-            error_type(self.error) == "FUNCTION_NOT_FOUND" or "not registered" in self.error.message
-        )
-
-    @property
-    def lost(self) -> bool:
-        """Abandoned, or read by another client: a new attempt has to start over."""
-        return isinstance(self.error, QueryLost)
+TableKind: TypeAlias = Literal["hive", "iceberg"]
+Compression: TypeAlias = Literal["ZSTD", "SNAPPY", "GZIP", "LZ4", "NONE"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,65 +41,85 @@ class Target:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenFile:
-    path: str
-    rows: int
-    size: int
+class TrinoUnload:
+    """Queries that write files, under one role."""
 
-
-class Unload:
-    """Queries that write files, under one role. Stateless: each call may be in a different
-    process."""
+    product = "Trino"
 
     def __init__(self, client: Client, session: Session) -> None:
         self._client = client
         self._session = session
+        self._statements = Statements(client, session)
+        self.patience = client.config.client_timeout
 
-    async def submit(self, sql: str) -> Submitted:
-        """Register a statement of `unload_sql` or `ctas_sql`; it starts with the first poll."""
-        reply = await self._client.submit(sql, self._session)
-        return Submitted(query_id=reply.query_id, next_uri=reply.next_uri or "")
+    async def submit(self, request: UnloadRequest) -> ParkedQuery:
+        if not request.through_table:
+            sql = unload_sql(request.sql, catalog=self._catalog(request), location=request.location)
+            table = None
+        else:
+            table = self._table(request)
+            sql = ctas_sql(request.sql, _target(table), location=request.location.rstrip("/"))
+        submitted = await self._statements.submit(sql)
+        return ParkedQuery(query_id=submitted.query_id, next_uri=submitted.next_uri, table=table)
 
-    async def poll(self, next_uri: str, *, rows: int | None = None) -> Running | Finished | Failed:
-        """One step; pass the `rows` of the previous poll, because Trino reports them only once."""
+    async def poll(self, query: ParkedQuery) -> QueryStep:
+        return await self._statements.poll(query.next_uri, rows=query.rows)
+
+    async def files(self, query: ParkedQuery) -> list[WrittenFile] | None:
+        if query.table is None:
+            return None
+        target = _target(query.table)
         try:
-            reply = await self._client.advance(next_uri)
-        except QueryLost as e:
-            return Failed(error=e)
-        if reply.error is not None:
-            return Failed(error=reply.error)
-        written = _rows_written(reply)
-        rows = rows if written is None else written
-        if reply.next_uri is None:
-            return Finished(rows=rows)
-        moved = written is not None or reply.state in _LAST_STATES
-        return Running(next_uri=reply.next_uri, state=reply.state, rows=rows, at_once=moved)
+            return await self._iceberg_files(target)
+        except SourceQueryError:
+            return await self._hive_files(target)
 
-    async def cancel(self, query_id: str, next_uri: str | None = None) -> None:
-        await self._client.cancel(query_id, next_uri)
+    async def cancel(self, query: ParkedQuery) -> None:
+        await self._statements.cancel(query.query_id, query.next_uri)
 
-    async def iceberg_files(self, target: Target) -> list[WrittenFile]:
-        """The data files that a CTAS into an Iceberg catalog committed, with their row counts."""
+    async def drop(self, query: ParkedQuery) -> None:
+        if query.table is not None:
+            sql = f"DROP TABLE IF EXISTS {_target(query.table)}"
+            await self._client.rows(sql, self._session)
+
+    async def forget(self, query: ParkedQuery) -> None:
+        if query.table is None:
+            return
+        catalog, schema, name = query.table
+        arguments = f"{literal(schema)}, {literal(name)}"
+        call = f"CALL {quoted(catalog)}.system.unregister_table({arguments})"
+        await self._client.rows(call, self._session)
+
+    def _table(self, request: UnloadRequest) -> tuple[str, str, str]:
+        schema = request.schema or self._client.config.schema
+        if not schema:
+            raise InvalidInput("The mode ctas needs a target_schema.")
+        if changed := [name for name in request.columns if name != name.lower()]:
+            raise InvalidInput(
+                f"Column {changed[0]!r} has upper-case letters, which Trino tables do not keep.",
+                hint="Use the mode direct or unload, or rename the column.",
+                column=changed[0],
+            )
+        return self._catalog(request), schema, request.name
+
+    def _catalog(self, request: UnloadRequest) -> str:
+        catalog = request.catalog or self._client.config.catalog
+        if not catalog:
+            mode = "ctas" if request.through_table else "unload"
+            raise InvalidInput(f"The mode {mode} needs a target_catalog.")
+        return catalog
+
+    async def _iceberg_files(self, target: Target) -> list[WrittenFile]:
+        """The data files that the table's snapshot has, with their row counts."""
         return await self._files(
             "SELECT file_path, record_count, file_size_in_bytes"
             f" FROM {target.metadata('files')} WHERE content = 0"
         )
 
-    async def hive_files(self, target: Target) -> list[WrittenFile]:
+    async def _hive_files(self, target: Target) -> list[WrittenFile]:
         return await self._files(
             f'SELECT "$path", count(*), max("$file_size") FROM {target} GROUP BY 1'
         )
-
-    async def drop(self, target: Target) -> None:
-        """Drop the table of a CTAS, with its files unless it is external."""
-        await self._client.rows(f"DROP TABLE IF EXISTS {target}", self._session)
-
-    async def forget(self, target: Target) -> None:
-        """Remove the table of a CTAS from its Iceberg catalog and keep its files."""
-        arguments = f"{literal(target.schema)}, {literal(target.table)}"
-        call = f"CALL {quoted(target.catalog)}.system.unregister_table({arguments})"
-        await self._client.rows(call, self._session)
 
     async def _files(self, sql: str) -> list[WrittenFile]:
         records = await self._client.rows(f"{sql} ORDER BY 1", self._session)
@@ -172,20 +146,6 @@ def ctas_sql(
     return f"CREATE TABLE {target} WITH (format = 'PARQUET'{where}) AS\n{trimmed(sql)}"
 
 
-def _rows_written(reply: Reply) -> int | None:
-    """The rows written: a CTAS reports an update count; an unload returns one row in all or one
-    per file, with a count column."""
-    if reply.update_count is not None:
-        return reply.update_count
-    counts = [
-        n
-        for n, column in enumerate(reply.columns or ())
-        if _is_count(column["name"], column["type"])
-    ]
-    if reply.rows is None or len(counts) != 1:
-        return None
-    return sum(int(row[counts[0]]) for row in orjson.loads(reply.rows))
-
-
-def _is_count(name: str, kind: str) -> bool:
-    return kind in ("bigint", "integer") and "row" in name.lower()
+def _target(table: tuple[str, str, str]) -> Target:
+    catalog, schema, name = table
+    return Target(catalog=catalog, schema=schema, table=name)

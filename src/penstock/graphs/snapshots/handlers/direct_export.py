@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from penstock.graphs.mappings.columns import fit
 from penstock.guard.sql import check
 from penstock.jobs.handler import Result, query_trace
-from penstock.sources.contract import Limits
-from penstock.sources.trino import Receipts, TrinoSource
+from penstock.sources.contract import Limits, SpoolSource
+from penstock.sources.receipts import Receipts
 from penstock.storage.counts import verify_rows
 from penstock.storage.manifest import Entity, entity_to_json, sql_digest
 from penstock.storage.parquet_sink import write_parquet
@@ -110,6 +110,6 @@ class Reading:
 
     def _stream(self, chunk: Chunk) -> AsyncGenerator[pa.RecordBatch]:
         name = query_trace(self._ctx.fence)
-        if isinstance(self._source, TrinoSource):
-            return self._source.stream(chunk, trace=name, receipts=self._receipts)
+        if isinstance(self._source, SpoolSource):
+            return self._source.spooled_stream(chunk, self._receipts, trace=name)
         return self._source.stream(chunk, trace=name)

@@ -7,17 +7,15 @@ Errors name the entity, and the column if there is one.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock.graphs.snapshots.handlers import direct_export
 from penstock.graphs.snapshots.handlers.entity_errors import naming
 from penstock.graphs.snapshots.handlers.unload import Unloading
 from penstock.graphs.snapshots.payloads import ExportPayload, Mode, QueryState
-from penstock.jobs.handler import Answer, Result, Stop, Stopped
+from penstock.jobs.handler import Answer, Result, Stop, Stopped, query_trace
+from penstock.sources.contract import UnloadSource
 from penstock.sources.credentials import SourceCredentials
-from penstock.sources.trino import TrinoSource
-from penstock.sources.trino.headers import require_role
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -41,29 +39,25 @@ class Exporter:
         order = ExportPayload.read(job.payload)
         async with self._connect() as control_plane:
             credentials = SourceCredentials.read(await control_plane.source(ctx.fence))
-        credentials = for_payload(credentials, order)
+        credentials = _for_job(credentials, order)
         with naming(order.entity):
             async with credentials.opened() as source:
                 ctx.log.info("export_began", entity=str(order.entity), mode=str(order.wanted.mode))
-                answer = await self._run_in_trino(job, ctx, order, credentials, source)
+                answer = await self._unload(job, ctx, order, source)
                 return answer or await direct_export.export(
                     order, source, self._object_store.open(), ctx
                 )
 
-    async def _run_in_trino(
-        self,
-        job: Job,
-        ctx: JobContext,
-        order: ExportPayload,
-        credentials: SourceCredentials,
-        source: Source,
+    async def _unload(
+        self, job: Job, ctx: JobContext, order: ExportPayload, source: Source
     ) -> Answer | None:
         query = QueryState.read(job.state)
-        if not isinstance(source, TrinoSource) or (
+        if not isinstance(source, UnloadSource) or (
             query is None and order.wanted.mode is Mode.DIRECT
         ):
             return None
-        unloading = Unloading(job, ctx, order, source, self._object_store, credentials.config)
+        unload = source.unload(trace=query_trace(ctx.fence))
+        unloading = Unloading(job, ctx, order, source, unload, self._object_store)
         try:
             return await unloading.step(query)
         except asyncio.CancelledError:
@@ -72,8 +66,9 @@ class Exporter:
             raise
 
 
-class TrinoCleanup:
-    """The handler of `cancel_query` and `forget_table`: cleans up what an export left at Trino."""
+class UnloadCleanup:
+    """The handler of `cancel_query` and `forget_table`: cleans up what an export left at its
+    source."""
 
     def __init__(
         self,
@@ -92,26 +87,20 @@ class TrinoCleanup:
             return Result()
         async with self._connect() as control_plane:
             credentials = SourceCredentials.read(await control_plane.source(ctx.fence))
-        credentials = for_payload(credentials, order)
+        credentials = _for_job(credentials, order)
         with naming(order.entity):
             async with credentials.opened() as source:
-                if isinstance(source, TrinoSource):
-                    await self._action(
-                        Unloading(job, ctx, order, source, self._object_store, credentials.config),
-                        query,
-                    )
+                if isinstance(source, UnloadSource):
+                    unload = source.unload(trace=query_trace(ctx.fence))
+                    unloading = Unloading(job, ctx, order, source, unload, self._object_store)
+                    await self._action(unloading, query)
         return Result({"query_id": query.query_id})
 
 
-def for_payload(credentials: SourceCredentials, order: ExportPayload) -> SourceCredentials:
-    """Credentials for this job: Trino needs the job's role, as there is no default role."""
-    if credentials.type != "trino":
-        return credentials
-    export, config = order.wanted, dict(credentials.config)
-    config["starburst_role"] = require_role(export.starburst_role or config.get("starburst_role"))
-    if export.starburst_catalog:
-        config["catalog"] = export.starburst_catalog
-    return replace(credentials, config=config)
+def _for_job(credentials: SourceCredentials, order: ExportPayload) -> SourceCredentials:
+    return credentials.for_job(
+        role=order.wanted.starburst_role, catalog=order.wanted.starburst_catalog
+    )
 
 
 def _is_over(ctx: JobContext) -> bool:

@@ -1,12 +1,12 @@
-"""Modes unload and ctas: Trino writes the files, and the job is parked between polls of its query.
+"""Modes unload and ctas: the source writes the files, and the job is parked between polls.
 
 Each poll is one step from the job's state to the next state, so a worker that dies loses nothing
 and any worker can continue. The query is registered first and its URI stored; the next step starts
-it. No pause is longer than a third of Trino's timeout for queries that are not polled.
+it. No pause is longer than a third of the source's timeout for queries that are not polled.
 
-A query that Trino lost, or that failed transiently, fails the attempt. The next attempt finds the
-query failed, sees by `attempt_no` that it is not its own, and submits a new one. So the number of
-attempts limits the number of queries.
+A query that the source lost, or that failed transiently, fails the attempt. The next attempt finds
+the query failed, sees by `attempt_no` that it is not its own, and submits a new one. So the number
+of attempts limits the number of queries.
 """
 
 from __future__ import annotations
@@ -18,20 +18,12 @@ from typing import TYPE_CHECKING, assert_never
 from penstock.graphs.mappings.columns import fit
 from penstock.graphs.snapshots.handlers.direct_export import checked, engine_entity, result
 from penstock.graphs.snapshots.payloads import FORGET_TABLE, Column, Mode, QueryState
-from penstock.jobs.handler import Park, Result, query_trace
+from penstock.jobs.handler import Park, Result
 from penstock.jobs.model import JobSpec
 from penstock.kit.clock import SYSTEM, Clock
-from penstock.kit.errors import InvalidInput
 from penstock.kit.poll_interval import poll_delay
-from penstock.sources.errors import SourceError, SourceQueryError, transient
-from penstock.sources.trino.unload import (
-    Failed,
-    Finished,
-    Running,
-    Target,
-    ctas_sql,
-    unload_sql,
-)
+from penstock.sources.contract import Failed, Finished, Running, UnloadRequest
+from penstock.sources.errors import SourceError, transient
 from penstock.storage.counts import parts_under, verify_rows
 from penstock.storage.errors import RowsDiffer
 from penstock.storage.footers import read_schema
@@ -39,30 +31,27 @@ from penstock.storage.parquet_sink import ParquetSink
 from penstock.storage.part import Part
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from penstock.graphs.snapshots.payloads import ExportPayload
     from penstock.jobs.handler import Job, JobContext
     from penstock.jobs.model import Json
-    from penstock.sources.trino import TrinoSource
-    from penstock.sources.trino.unload import WrittenFile
+    from penstock.sources.contract import Source, Unload, WrittenFile
     from penstock.storage.contract import Store
     from penstock.storage.provider import ObjectStoreProvider
 
-CLIENT_TIMEOUT = 300.0
-
 
 class Unloading:
-    """One step of an export that Trino writes."""
+    """One step of an export that its source writes."""
 
     def __init__(
         self,
         job: Job,
         ctx: JobContext,
         order: ExportPayload,
-        source: TrinoSource,
+        source: Source,
+        unload: Unload,
         object_store: ObjectStoreProvider,
-        config: Mapping[str, Json],
         *,
         clock: Clock = SYSTEM,
     ) -> None:
@@ -71,16 +60,15 @@ class Unloading:
         self._order = order
         self._source = source
         self._object_store = object_store
-        self._config = config
         self._clock = clock
-        self._unload = source.unload(trace=query_trace(ctx.fence))
+        self._unload = unload
 
     async def step(self, query: QueryState | None) -> Result | Park | None:
         """The next state, or the result; None if this server does not support it, and the worker
         must export directly."""
         if query is None:
             return await self._begin()
-        step = await self._unload.poll(query.next_uri, rows=query.rows)
+        step = await self._unload.poll(query.parked)
         match step:
             case Running():
                 return self._continue(query, step)
@@ -92,13 +80,12 @@ class Unloading:
                 assert_never(step)
 
     async def cancel(self, query: QueryState) -> None:
-        await self._unload.cancel(query.query_id, query.next_uri)
-        await self._drop(query)
+        await self._unload.cancel(query.parked)
+        await self._unload.drop(query.parked)
 
     async def forget(self, query: QueryState) -> None:
         """Unregister the table; its files stay, they belong to the snapshot."""
-        if query.table is not None:
-            await self._unload.forget(_target(query.table))
+        await self._unload.forget(query.parked)
 
     async def _begin(self) -> Park:
         sql = await checked(self._order, self._source, self._ctx)
@@ -106,56 +93,34 @@ class Unloading:
             self._order.entity, self._order.wanted.columns, await self._source.schema(sql)
         )
         attempt = str(self._ctx.fence.attempt_id)
-        table = self._table(fitting.schema.names) if self._order.wanted.mode is Mode.CTAS else None
-        location = self._object_store.location(f"{self._order.prefix}attempt-{attempt}/")
-        submitted = await self._unload.submit(self._statement(sql, table, location))
+        export = self._order.wanted
+        request = UnloadRequest(
+            sql=sql,
+            columns=fitting.schema.names,
+            location=self._object_store.location(f"{self._order.prefix}attempt-{attempt}/"),
+            name=f"penstock_{self._job.job_id}_{self._ctx.fence.attempt_id.hex}",
+            through_table=export.mode is Mode.CTAS,
+            catalog=export.target_catalog,
+            schema=export.target_schema,
+        )
+        parked = await self._unload.submit(request)
         query = QueryState(
-            query_id=submitted.query_id,
-            next_uri=submitted.next_uri,
+            query_id=parked.query_id,
+            next_uri=parked.next_uri,
             poll_count=0,
             submitted_at=self._clock.now().isoformat(),
             attempt=attempt,
             attempt_no=self._job.attempt_no,
-            table=table,
+            table=parked.table,
         )
         self._ctx.log.info(
             "query_submitted", query_id=query.query_id, mode=str(self._order.wanted.mode)
         )
         return Park(query.state(), 0.0)
 
-    def _statement(self, sql: str, table: tuple[str, str, str] | None, location: str) -> str:
-        if table is not None:
-            return ctas_sql(sql, _target(table), location=location.rstrip("/"))
-        return unload_sql(sql, catalog=self._catalog(), location=location)
-
-    def _table(self, columns: Sequence[str]) -> tuple[str, str, str]:
-        """A table name unique to this attempt."""
-        schema = self._order.wanted.target_schema or self._config.get("schema")
-        if not schema:
-            raise InvalidInput("The mode ctas needs a target_schema.")
-        if changed := [name for name in columns if name != name.lower()]:
-            raise InvalidInput(
-                f"Column {changed[0]!r} has upper-case letters, which Trino tables do not keep.",
-                hint="Use the mode direct or unload, or rename the column.",
-                column=changed[0],
-            )
-        return (
-            self._catalog(),
-            str(schema),
-            f"penstock_{self._job.job_id}_{self._ctx.fence.attempt_id.hex}",
-        )
-
-    def _catalog(self) -> str:
-        export = self._order.wanted
-        catalog = export.target_catalog or export.starburst_catalog or self._config.get("catalog")
-        if not catalog:
-            raise InvalidInput(f"The mode {export.mode} needs a target_catalog.")
-        return str(catalog)
-
     def _continue(self, query: QueryState, running: Running) -> Park:
         polls = query.poll_count + 1
-        patience = float(self._config.get("client_timeout") or CLIENT_TIMEOUT)
-        pause = 0.0 if running.at_once else poll_delay(polls, patience)
+        pause = 0.0 if running.at_once else poll_delay(polls, self._unload.patience)
         after = replace(
             query,
             next_uri=running.next_uri,
@@ -171,7 +136,7 @@ class Unloading:
             self._ctx.log.info("unload_unsupported", query_id=query.query_id)
             return None
         if transient(failed.error) and self._job.attempt_no > query.attempt_no:
-            await self._drop(query)
+            await self._unload.drop(query.parked)
             return await self._begin()
         raise failed.error
 
@@ -184,7 +149,7 @@ class Unloading:
         stored = sum(part.rows for part in parts)
         if rows is not None and rows != stored:
             raise RowsDiffer(
-                f"The files contain {stored} rows, but Trino wrote {rows}.",
+                f"The files contain {stored} rows, but {self._unload.product} wrote {rows}.",
                 stored=stored,
                 sent=rows,
             )
@@ -202,25 +167,20 @@ class Unloading:
         return result(engine_entity(schema, parts, self._order.wanted.sql), query.attempt)
 
     async def _parts(self, query: QueryState, store: Store, folder: str) -> tuple[Part, ...]:
-        if query.table is None:
+        files = await self._unload.files(query.parked)
+        if files is None:
             return await parts_under(store, folder)
-        files = await self._files(_target(query.table))
         parts = tuple(self._part(file) for file in files)
         await verify_rows(store, parts, sent=sum(part.rows for part in parts))
         return parts
-
-    async def _files(self, target: Target) -> Sequence[WrittenFile]:
-        try:
-            return await self._unload.iceberg_files(target)
-        except SourceQueryError:
-            return await self._unload.hive_files(target)
 
     def _part(self, file: WrittenFile) -> Part:
         key = self._object_store.key(file.path)
         if key is None:
             raise SourceError(
-                f"Trino wrote {file.path}, which is outside Penstock's storage.",
-                hint="Set PENSTOCK_STORAGE_ENGINE_URL to the storage URL that Trino uses.",
+                f"{self._unload.product} wrote {file.path}, which is outside Penstock's storage.",
+                hint="Set PENSTOCK_STORAGE_ENGINE_URL to the storage URL that"
+                f" {self._unload.product} uses.",
             )
         return Part(path=key, size=file.size, rows=file.rows)
 
@@ -246,12 +206,3 @@ class Unloading:
                 payload={"payload": self._order.payload(), "state": query.state()},
             )
         ]
-
-    async def _drop(self, query: QueryState) -> None:
-        if query.table is not None:
-            await self._unload.drop(_target(query.table))
-
-
-def _target(table: tuple[str, str, str]) -> Target:
-    catalog, schema, name = table
-    return Target(catalog=catalog, schema=schema, table=name)

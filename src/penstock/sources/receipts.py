@@ -1,8 +1,8 @@
-"""Release spooled segments at Trino once their rows are stored.
+"""Release rows at a source that spools them, once they are stored (see `SpoolSource`).
 
 A consumer calls `await receipts.stored(rows)`, with the number of rows of the stream that are
 durable by now, while the source is open. The driver then releases the segments that contain them.
-A consumer that never calls it only wastes space in the cluster's spool, until the segments expire.
+A consumer that never calls it only wastes space in the source's spool, until the segments expire.
 """
 
 from __future__ import annotations
