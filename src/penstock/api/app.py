@@ -17,6 +17,7 @@ from penstock.api.internal import (
     maintenance_jobs,
     snapshot_jobs,
     source_credentials,
+    staging_jobs,
     worker_jobs,
 )
 from penstock.api.jobs import jobs, queues, schedules
@@ -60,6 +61,7 @@ RECONCILIATION = (
     items.router,
     runs.router,
     runs.internal,
+    staging_jobs.router,
     uploads.router,
     record_sources.router,
 )

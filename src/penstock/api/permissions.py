@@ -247,6 +247,7 @@ MATRIX: Mapping[str, Row] = {
     "GET /api/runs/{run_id}/report": OWNER,
     "GET /api/internal/runs/{run_id}/callback": WORKER,
     "POST /api/internal/runs/start": WORKER,
+    "POST /api/internal/runs/chunks/ended": WORKER,
     # the internal API: jobs
     "POST /api/internal/jobs/enqueue": WORKER,
     "POST /api/internal/jobs/claim": WORKER,

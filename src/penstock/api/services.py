@@ -57,6 +57,7 @@ from penstock.operations.loop_status import LoopStatusStore
 from penstock.operations.overview import Overview
 from penstock.reconcile.runs.items import Items
 from penstock.reconcile.runs.service import RunService
+from penstock.reconcile.staging.chunk_ends import ChunkEnds
 from penstock.sources.repository import DataSources
 from penstock.sources.schema_cache import SchemaCache
 from penstock.storage.contract import Store
@@ -153,6 +154,7 @@ class Reconciliation:
 
     service: RunService
     items: Items
+    chunk_ends: ChunkEnds
     store: Callable[[], Store]
     callback_key: str
     outbound: OutboundPolicy

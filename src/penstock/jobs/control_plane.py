@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock.jobs import wire
 from penstock.jobs.handler import Stop, Stopped
-from penstock.jobs.http_store import HttpJobStore
+from penstock.jobs.http_store import ANSWER_SECONDS, HttpJobStore
 from penstock.kit.backoff import retrying
 from penstock.kit.errors import InvalidInput, StaleAttempt
 
@@ -52,12 +52,20 @@ class ControlPlaneClient(HttpJobStore):
 
         return await asyncio.gather(*(view(job_id) for job_id in job_ids))
 
-    async def _internal(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
-        """Call `/api/internal/{path}`, retrying while the control plane is away."""
+    async def _internal(
+        self, method: str, path: str, body: dict[str, Any] | None = None, *, wait: float = 0
+    ) -> Any:
+        """Call `/api/internal/{path}`, retrying while the control plane is away.
+
+        `wait` is for how long the answer may be held back.
+        """
         address = f"{self._url}/api/internal/{path}"
         content = None if body is None else wire.encode(body)
+        answer = ANSWER_SECONDS + wait
         return await retrying(
-            path, lambda: self._call(method, address, content=content), seconds=RETRY_SECONDS
+            path,
+            lambda: self._call(method, address, content=content, answer_seconds=answer),
+            seconds=RETRY_SECONDS,
         )
 
 

@@ -12,6 +12,7 @@ So there are no deadlocks.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 import orjson
@@ -23,7 +24,7 @@ from penstock.kit.errors import InvalidInput
 from penstock.kit.sqlfile import load
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     import asyncpg
 
@@ -68,9 +69,14 @@ class Gates:
         self._enqueuer = enqueuer
         self._ring = ring
         self._handlers = dict(handlers or {})
+        self._announced: dict[str, str] = {}
 
-    def handle(self, gate: str, handler: GateHandler) -> None:
+    def handle(self, gate: str, handler: GateHandler, *, announce: str | None = None) -> None:
+        """With `announce`, every end of a job in a group with this gate is announced under that
+        name."""
         self._handlers[gate] = handler
+        if announce is not None:
+            self._announced[gate] = announce
 
     def check(self, gate: str | None) -> None:
         if gate is not None and gate not in self._handlers:
@@ -88,6 +94,7 @@ class Gates:
         if group_ids or joined:
             locked = await tx.fetch(SQL.group_lock, group_ids=sorted(joined.union(group_ids)))
             spawned = _joining(spawned, {r["group_id"] for r in locked if r["open"]})
+            self._announce(tx, {r["gate"] for r in locked if r["group_id"] in group_ids})
         if spawned:
             await self._enqueuer.add(tx, spawned, force=True, ring=self._ring)
         for row in ended:
@@ -98,6 +105,10 @@ class Gates:
                 }
                 await self.fail(tx, [row["group_id"]], cause)
         return await self.fire(tx, group_ids)
+
+    def _announce(self, tx: Tx, gates: Iterable[str | None]) -> None:
+        for name in {self._announced[gate] for gate in gates if gate in self._announced}:
+            tx.after_commit(partial(self._ring, name, 0))
 
     async def fail(
         self, tx: Tx, group_ids: Sequence[int], error: Json, *, running: bool = False

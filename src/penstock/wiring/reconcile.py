@@ -12,6 +12,7 @@ from penstock.reconcile.recipes.repository import Recipes
 from penstock.reconcile.runs.items import Items
 from penstock.reconcile.runs.repository import MATCHED, STAGED, Runs
 from penstock.reconcile.runs.service import RunService
+from penstock.reconcile.staging.chunk_ends import CHUNKS_ENDED, ChunkEnds
 from penstock.reconcile.uploads.parsing.parser import Parser
 from penstock.reconcile.uploads.service import UploadExpiry, UploadQuota, Uploads
 from penstock.storage.provider import ObjectStoreProvider
@@ -34,7 +35,7 @@ def reconcile_services(
         Runs(db, jobs, share=share, most_active=settings.active_runs_per_user),
         ObjectStoreProvider(settings),
     )
-    jobs.gates.handle(STAGED, runs.staged)
+    jobs.gates.handle(STAGED, runs.staged, announce=CHUNKS_ENDED)
     jobs.gates.handle(MATCHED, runs.matched)
     policy = settings.outbound_policy
     reach = Reach(private=policy.private, allow=policy.allow)
@@ -50,6 +51,7 @@ def reconcile_services(
     return Reconciliation(
         service=service,
         items=Items(db, jobs),
+        chunk_ends=ChunkEnds(db, jobs.notifier),
         store=object_store.open,
         callback_key=key,
         outbound=policy,

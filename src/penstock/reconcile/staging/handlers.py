@@ -10,14 +10,13 @@ counting.
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.jobs.handler import Answer, Park, Result, query_trace
 from penstock.jobs.model import JobSpec, Status
-from penstock.kit.errors import InvalidState, PenstockError
+from penstock.kit.errors import InvalidState
 from penstock.reconcile.recipes.model import Side, Staging
 from penstock.reconcile.runs.payloads import STAGE_CHUNK, StageChunkPayload, StagePlanPayload
 from penstock.reconcile.staging.consistent_read import Unchanged
@@ -25,6 +24,7 @@ from penstock.reconcile.staging.ranges import in_ranges
 from penstock.reconcile.staging.reading import source_sql
 from penstock.sources.contract import Limits
 from penstock.sources.credentials import SourceCredentials
+from penstock.sources.errors import SnapshotLost
 from penstock.storage.parquet_sink import write_parquet
 
 if TYPE_CHECKING:
@@ -43,7 +43,8 @@ CHUNKS = Limits(
     max_chunks=Staging().max_parallel_chunks,
 )
 """Without statistics, `chunk_bytes` is about a million rows of a ledger."""
-LOOK_SECONDS = 0.5
+ALIVE_SECONDS = 5.0
+"""How often the source is asked whether it still holds the snapshot of a plan."""
 LOST_SECONDS = 5.0
 """A chunk whose snapshot is lost waits for its plan to be retried, or to fail."""
 MAX_LOOKS = 60
@@ -119,12 +120,8 @@ class ChunkStager:
         try:
             async with credentials.opened() as source:
                 return Result(await self._stage(payload, source, ctx))
-        except PenstockError as e:
-            if (
-                payload.snapshot is None
-                or "snapshot" not in e.message.lower()
-                or job.polls >= MAX_LOOKS
-            ):
+        except SnapshotLost:
+            if payload.snapshot is None or job.polls >= MAX_LOOKS:
                 raise
             ctx.log.warning(
                 "stage_moment_lost", run_id=payload.run_id, side=payload.side, number=payload.number
@@ -208,18 +205,16 @@ async def _wait_for_chunks(
     plan."""
     waiting = list(job_ids)
     while waiting:
-        views = await control_plane.jobs(waiting)
-        if bad := [view for view in views if view.status in (Status.FAILED, Status.CANCELLED)]:
-            raise InvalidState(f"Chunk job {bad[0].job_id} failed or was cancelled.")
-        waiting = [view.job_id for view in views if not view.status.over]
+        ended = await control_plane.chunks_ended(waiting, wait=ALIVE_SECONDS)
+        if bad := [job_id for job_id, status in ended.items() if status is not Status.SUCCEEDED]:
+            raise InvalidState(f"Chunk job {bad[0]} failed or was cancelled.")
+        waiting = [job_id for job_id in waiting if job_id not in ended]
         ctx.progress(percent=round(100 * (1 - len(waiting) / len(job_ids)), 1))
         if waiting and not await hold.alive():
             raise InvalidState(
                 "The source ended the transaction that all chunks share.",
                 hint="The plan is retried.",
             )
-        if waiting:
-            await asyncio.sleep(LOOK_SECONDS)
 
 
 async def _is_superseded(control_plane: ReconcileControlPlane, payload: StageChunkPayload) -> bool:

@@ -48,6 +48,9 @@ _BY_CLASS: dict[str, type[PenstockError]] = {
     "42": SourceQueryError,
     "53": SourceUnavailable,
 }
+_SNAPSHOT_GONE = frozenset({"22023", "42704", "55000"})
+"""Of `SET TRANSACTION SNAPSHOT`: no such file up to PostgreSQL 16 and from 17 on; its transaction
+ended just now."""
 _LATER = re.compile(
     r"too many|starting up|shutting down|recovery|not yet accepting|remaining connection slots"
 )
@@ -76,12 +79,21 @@ def explain(error: adbc.Error, config: Config) -> PenstockError:
     state = error.sqlstate
     if not state:
         return _without_state(text)
-    if "snapshot" in text and state in {"22023", "42704"}:
-        return SnapshotLost(
-            "The snapshot that the chunks share no longer exists.", hint="Plan the chunks again."
-        )
     kind = _BY_STATE.get(state) or _BY_CLASS.get(state[:2], SourceError)
     return kind(text, hint=facts.get("PG_DIAG_MESSAGE_HINT"), sqlstate=state)
+
+
+@contextmanager
+def joining_snapshot() -> Iterator[None]:
+    """Wraps the statement that joins an exported snapshot."""
+    try:
+        yield
+    except adbc.Error as e:
+        if e.sqlstate not in _SNAPSHOT_GONE:
+            raise
+        raise SnapshotLost(
+            "The snapshot that the chunks share no longer exists.", hint="Plan the chunks again."
+        ) from None
 
 
 def _without_state(text: str) -> PenstockError:

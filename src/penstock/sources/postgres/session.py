@@ -15,7 +15,7 @@ from penstock.sources.errors import SourceError, SourceQueryError, SourceRefused
 from penstock.sources.postgres import types
 from penstock.sources.postgres.attributes import check_functions
 from penstock.sources.postgres.config import Config, conninfo, pinned_servers
-from penstock.sources.postgres.failure import translated
+from penstock.sources.postgres.failure import joining_snapshot, translated
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -57,7 +57,8 @@ class Session:
                 self._connection = connection
             self._execute(_BEGIN)
             if self._snapshot:
-                self._execute(f"SET TRANSACTION SNAPSHOT {literal(self._snapshot)}")
+                with joining_snapshot():
+                    self._execute(f"SET TRANSACTION SNAPSHOT {literal(self._snapshot)}")
             self.ask(SQL.settings)
             [(own_home,)] = self.ask(SQL.own_home)
             if own_home:
