@@ -11,12 +11,16 @@ help: ## List the targets
 .venv/.synced: uv.lock pyproject.toml bootstrap.sh
 	@./bootstrap.sh
 
+.PHONY: generate
+generate: .venv/.synced ## Write the client's generated code: the synchronous half, shapes and models
+	@$(PY) -m tools.generate
+
 .PHONY: demo
-demo: .venv/.synced ## All three workloads in a minute, a worker killed on the way, and a page to look at
+demo: generate ## All three workloads in a minute, a worker killed on the way, and a page to look at
 	@$(RUN)penstock demo
 
 .PHONY: up
-up: .venv/.synced ## Start everything on this machine and print its address
+up: generate ## Start everything on this machine and print its address
 	@$(RUN)penstock up
 
 JOBS ?= 3
@@ -29,11 +33,11 @@ quick: check ## The inner loop: all checks and the tests that need no JVM, brows
 	@$(RUN)pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder --quick -q $(ARGS)
 
 .PHONY: fetch
-fetch: .venv/.synced ## Get the real servers and engines that tests need and this machine lacks
+fetch: generate ## Get the real servers and engines that tests need and this machine lacks
 	@$(PY) -m tests.servers.fetch
 
 .PHONY: check
-check: .venv/.synced ## Format, lint, types, imports
+check: generate ## Format, lint, types, imports
 	@$(RUN)ruff format --check .
 	@$(RUN)ruff check .
 	@$(RUN)mypy
@@ -52,7 +56,7 @@ ui: ## Build the graph drawing from ui/ into the package (needs Node 20; users n
 
 N ?= 1000
 .PHONY: chaos
-chaos: .venv/.synced ## Storm N schedules (default 1000) and check the history; SEED=n replays one
+chaos: generate ## Storm N schedules (default 1000) and check the history; SEED=n replays one
 	@$(PY) -m tests.chaos --schedules $(N) $(if $(SEED),--seed $(SEED))
 
 .PHONY: fuzz

@@ -39,4 +39,5 @@ if ! "$boot/bin/uv" --version >/dev/null 2>&1; then
 fi
 say "syncing .venv with uv.lock"
 UV_PYTHON_DOWNLOADS=never UV_PROJECT_ENVIRONMENT=.venv "$boot/bin/uv" sync --quiet --frozen --python "$python" --all-extras "$@"
+.venv/bin/python -m tools.generate >/dev/null
 touch .venv/.synced

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import asyncpg
 import httpx2
 import pytest
+from tools.generate import generate
 
 from penstock.kit.migrate import find, migrate
 from penstock.kit.postgres import Cluster, ClusterSettings
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
 use_memory()
+generate()
 # Thousands of tests and their libraries stay; looking through them for garbage again and again
 # takes minutes.
 gc.set_threshold(50_000, 20, 100)

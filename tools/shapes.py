@@ -1,28 +1,30 @@
-"""Writes what the API says from its own description: `python -m tools.shapes`.
+"""Writes what the client needs of the API's own description: `python -m tools.shapes`.
 
-`client/words.py` has the words that a field may be, `client/shapes.py` the objects of the answers
-and requests as typed dicts. A field, a word or an object that is new in the API is new there after
-the next run; a test fails until then.
+`tools/client_api.json` has the words that a field may be, and the objects of answers and requests
+that the client or the command line names. It is committed, because a build has no API to ask;
+`tools.generate` makes Python of it. A field or a word that is new in the API is new there after the
+next run; a test fails until then.
 """
 
 from __future__ import annotations
 
-import keyword
+import json
 import re
-import subprocess
-import sys
 from dataclasses import fields
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from tools.unasync import CLIENT
+from tools.generate import API, CLIENT, MODELS, generate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tools.generate import Api, Fields
+
 APART = ("/api/internal", "/api/iceberg", "/tables", "/wrapper")
 PAGING = {"offset", "limit"}
 PREFIX = "#/components/schemas/"
+GENERATED = {CLIENT / name for name in ("models.py", "shapes.py", "words.py")}
 WRAPPERS = ("Data_", "Listing_", "penstock__api__envelope__")
 PLACES = {
     "ChangeType": "NodeChanged change_type",
@@ -100,7 +102,6 @@ NAMES = {
     "penstock__api__sources__schema_browser__Table": "BrowsedTable",
     "penstock__api__sources__schema_browser__Triggered": "RefreshTriggered",
 }
-HEAD = '"""{}. Written by `python -m tools.shapes`."""\n\n'
 
 
 @cache
@@ -163,10 +164,10 @@ def lists() -> dict[str, tuple[str, ...]]:
         for name, schema in components().items()
         if "enum" in schema
     }
-    return dict(sorted((own | {name: _found(place) for name, place in PLACES.items()}).items()))
+    return dict(sorted((own | {name: _listed(place) for name, place in PLACES.items()}).items()))
 
 
-def _found(place: str) -> tuple[str, ...]:
+def _listed(place: str) -> tuple[str, ...]:
     where, field = place.split(" ")
     if where.startswith("/"):
         parameters = description()["paths"][where]["get"]["parameters"]
@@ -177,35 +178,40 @@ def _found(place: str) -> tuple[str, ...]:
     return tuple(values)
 
 
-def words() -> str:
-    lines = [
-        f"{name} = Literal[{', '.join(map(repr, values))}]" for name, values in lists().items()
-    ]
-    head = HEAD.format("The words that a field may be") + "from typing import Literal\n\n"
-    return formatted(head + "\n".join(lines), "words.py")
+def api() -> Api:
+    """What the client has of the API."""
+    return {
+        "words": {name: list(values) for name, values in lists().items()},
+        "shapes": {name: fields for name, fields in objects().items() if name in needed()},
+    }
 
 
-def shapes() -> str:
-    objects = {
+@cache
+def objects() -> dict[str, Fields]:
+    """Every object for clients, and what each list can be narrowed by."""
+    schemas = {
         named(name): schema
         for name, schema in components().items()
-        if _shown(name) and "enum" not in schema
+        if not name.startswith(WRAPPERS) and "enum" not in schema
     }
-    objects |= dict(_filters())
-    body = "\n\n".join(_object(name, schema) for name, schema in sorted(objects.items()))
-    used = [name for name in lists() if re.search(rf"\b{name}\b", body)]
-    imports = (
-        "from __future__ import annotations\n\nfrom typing import Any, Literal, NotRequired, "
-        "TypedDict\n\n"
-    )
-    imports += f"from penstock.client.words import {', '.join(used)}\n\n\n"
-    return formatted(
-        HEAD.format("What the API's answers and requests look like") + imports + body, "shapes.py"
-    )
+    schemas |= dict(_filters())
+    return {name: _fields(schema) for name, schema in sorted(schemas.items())}
 
 
-def _shown(component: str) -> bool:
-    return not component.startswith(WRAPPERS)
+@cache
+def needed() -> set[str]:
+    """The objects that code names, and those inside them."""
+    users = [CLIENT.rglob("*.py"), (CLIENT.parent / "cli").rglob("*.py")]
+    texts = [file.read_text() for files in users for file in files if file not in GENERATED]
+    waiting = set(re.findall(r"\bshapes\.(\w+)", "\n".join(texts)))
+    waiting |= {source for sources in MODELS.values() for source in sources}
+    needed = set[str]()
+    while waiting:
+        name = waiting.pop()
+        if name in objects() and name not in needed:
+            needed.add(name)
+            waiting |= set(re.findall(r"\b[A-Z]\w+", " ".join(objects()[name].values())))
+    return needed
 
 
 def _filters() -> Iterator[tuple[str, dict[str, Any]]]:
@@ -228,17 +234,12 @@ def _filters() -> Iterator[tuple[str, dict[str, Any]]]:
             yield f"{name}Filters", {"properties": {p["name"]: p["schema"] for p in asked}}
 
 
-def _object(name: str, shape: dict[str, Any]) -> str:
-    required = set(shape.get("required", ()))
-    hints = {
-        field: _hint(schema, field in required)
-        for field, schema in shape.get("properties", {}).items()
+def _fields(schema: dict[str, Any]) -> Fields:
+    required = set(schema.get("required", ()))
+    return {
+        field: _hint(inner, field in required)
+        for field, inner in schema.get("properties", {}).items()
     }
-    if any(keyword.iskeyword(field) for field in hints):
-        inner = ", ".join(f'"{field}": {hint}' for field, hint in hints.items())
-        return f'{name} = TypedDict("{name}", {{{inner}}})\n'
-    lines = [f"    {field}: {hint}" for field, hint in hints.items()] or ["    pass"]
-    return f"class {name}(TypedDict):\n" + "\n".join(lines) + "\n"
 
 
 def _hint(schema: dict[str, Any], required: bool) -> str:
@@ -252,7 +253,8 @@ def _type(schema: dict[str, Any]) -> str:
     if "enum" in schema:
         return _word(tuple(schema["enum"]))
     if "const" in schema:
-        return f"Literal[{schema['const']!r}]"
+        const = schema["const"]
+        return f"Literal[{json.dumps(const) if isinstance(const, str) else repr(const)}]"
     for several in ("anyOf", "oneOf", "allOf"):
         if several in schema:
             return " | ".join(dict.fromkeys(_type(option) for option in schema[several]))
@@ -261,7 +263,9 @@ def _type(schema: dict[str, Any]) -> str:
             return f"list[{_type(schema.get('items', {}))}]"
         case "object":
             inner = schema.get("additionalProperties")
-            return f"dict[str, {_type(inner) if isinstance(inner, dict) else 'Any'}]"
+            return f"dict[str, {_type(inner) if isinstance(inner, dict) else 'JsonValue'}]"
+        case "string" if schema.get("format") == "date-time":
+            return "datetime"
         case str(word):
             return {
                 "string": "str",
@@ -270,36 +274,29 @@ def _type(schema: dict[str, Any]) -> str:
                 "boolean": "bool",
                 "null": "None",
             }[word]
-    return "Any"
+    return "JsonValue"
 
 
 def _word(values: tuple[str, ...]) -> str:
     for name, members in lists().items():
         if members == values:
             return name
-    return f"Literal[{', '.join(map(repr, values))}]"
+    return f"Literal{json.dumps(values)}"
 
 
-def formatted(text: str, name: str) -> str:
-    run = [
-        sys.executable,
-        "-m",
-        "ruff",
-        "format",
-        "--quiet",
-        "--stdin-filename",
-        f"src/penstock/client/{name}",
-        "-",
-    ]
-    done = subprocess.run(
-        run, input=text, capture_output=True, text=True, check=True, cwd=CLIENT.parents[2]
-    )
-    return done.stdout
+def rendered() -> str:
+    """One object a line, so that a difference can be read."""
+    sections = []
+    for title, entries in api().items():
+        lines = (f"  {json.dumps(name)}: {json.dumps(value)}" for name, value in entries.items())
+        body = ",\n".join(lines)
+        sections.append(f"{json.dumps(title)}: {{\n{body}\n}}")
+    return "{\n" + ",\n".join(sections) + "\n}\n"
 
 
 def main() -> None:
-    (CLIENT / "words.py").write_text(words())
-    (CLIENT / "shapes.py").write_text(shapes())
+    API.write_text(rendered())
+    generate()
 
 
 if __name__ == "__main__":

@@ -1,17 +1,13 @@
-"""Writes the synchronous client from the asynchronous one: `python -m tools.unasync`.
+"""Writes the synchronous client from the asynchronous one.
 
-The two differ in a handful of words, so one is written by hand and the other by this; a test fails
-when they drift.
+The two differ in a handful of words, so one is written by hand and the other by this. It needs
+nothing but Python, for a build has nothing else; `tools.generate` calls it.
 """
 
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
-from pathlib import Path
 
-CLIENT = Path(__file__).parents[1] / "src" / "penstock" / "client"
 WORDS = (
     (r"async def (__a)(enter|exit)__", r"def __\2__"),
     (r"\basync (def|with|for)\b", r"\1"),
@@ -33,46 +29,16 @@ WORDS = (
     (r"\bhttpx2\.AsyncClient\b", "httpx2.Client"),
     (r"\bAsync([A-Z])", r"\1"),
     (
-        r"The asynchronous core\. The synchronous face beside it is written",
-        "The synchronous face, written",
+        r"The asynchronous client, from which `tools.generate` writes the synchronous one\.",
+        "The synchronous client.",
     ),
-    (r"from it by `python", "from `_async` by `python"),
+    (r"(?s)\A(.*^import time\n)(.*?)^import time\n", r"\1\2"),
 )
+"""Applied one after the other; the last drops what was anyio where `time` is imported already."""
 
 
-def written(text: str) -> str:
+def synchronous(text: str) -> str:
+    """A module of the asynchronous client as one of the synchronous client."""
     for pattern, word in WORDS:
-        text = re.sub(pattern, word, text)
-    return _formatted(text.replace("import time\n\nimport time\n", "import time\n"))
-
-
-def _formatted(text: str) -> str:
-    """As ruff writes it."""
-    for command in (
-        ["check", "--fix-only", "--select", "I,F811", "--quiet"],
-        ["format", "--quiet"],
-    ):
-        run = [
-            sys.executable,
-            "-m",
-            "ruff",
-            *command,
-            "--stdin-filename",
-            "src/penstock/client/_sync/x.py",
-            "-",
-        ]
-        text = subprocess.run(
-            run, input=text, capture_output=True, text=True, check=True, cwd=CLIENT.parents[2]
-        ).stdout
+        text = re.sub(pattern, word, text, flags=re.MULTILINE)
     return text
-
-
-def main() -> None:
-    folder = CLIENT / "_sync"
-    folder.mkdir(exist_ok=True)
-    for file in sorted((CLIENT / "_async").glob("*.py")):
-        (folder / file.name).write_text(written(file.read_text()))
-
-
-if __name__ == "__main__":
-    main()

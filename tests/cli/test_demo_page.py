@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,10 +15,13 @@ from penstock.cli.demo.lake import Kept, Look
 from penstock.cli.demo.result import Played
 from penstock.cli.demo.rings import Ring, Rings
 from penstock.cli.demo.worker_kills import Story
+from penstock.client.models import JobInfo
 from tests.servers.chromium import browser
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from penstock.client.shapes import Attempt
 
 HOSTILE = "<img src=x onerror=alert(1)></script>'\"&"
 
@@ -125,13 +128,14 @@ def _lake() -> Kept:
 
 def _storm() -> Story:
     moment = datetime.now(UTC).isoformat()
-    attempt: dict[str, Any] = {
+    attempt: Attempt = {
         "attempt_no": 1,
         "worker": HOSTILE,
         "how": HOSTILE,
         "attempt_id": HOSTILE,
+        "claimed_at": moment,
+        "ended_at": moment,
+        "detail": None,
     }
-    attempts = [attempt | {"claimed_at": moment, "ended_at": moment}] * 2
-    return Story(
-        jobs=[{"id": 1, "status": "succeeded", "attempts": attempts}], killed=HOSTILE, frozen="b"
-    )
+    job = JobInfo(id=1, status="succeeded", attempts=(attempt, attempt))
+    return Story(jobs=[job], killed=HOSTILE, frozen="b")

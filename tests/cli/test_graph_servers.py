@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import psutil
 
-from penstock.client.session import Session
+from penstock.client import Client
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,8 +32,8 @@ class Http:
         self._token = (cli.home / "secrets" / "operator_token").read_text().strip()
 
     def __call__(self, method: str, path: str, **body: Any) -> Any:
-        with Session(self._url, self._token) as http:
-            return http.call(method, path, json=body or None)
+        with Client(self._url, self._token) as ps:
+            return ps.transport.call(method, path, json=body or None)
 
     def reaches(self, instance_id: int, status: str) -> dict[str, Any]:
         until = time.monotonic() + 60

@@ -5,7 +5,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from penstock.cli.home import Home
-from penstock.client.session import Session
+from penstock.client import Client
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,11 +17,8 @@ def enqueue(up: Cli, **payload: object) -> int:
     home = Home(up.home)
     running = home.running()
     assert running is not None
-    with Session(running.url, home.secret("operator_token")) as http:
-        job_id: int = http.call("POST", "/api/jobs", json={"kind": "probe", "payload": payload})[
-            "data"
-        ]["id"]
-        return job_id
+    with Client(running.url, home.secret("operator_token")) as ps:
+        return ps.jobs.create("probe", payload).id
 
 
 def test_a_job_is_listed_shown_and_cancelled(up: Cli) -> None:

@@ -1,26 +1,31 @@
 """The client lacks nothing of the API's description: no operation, no field, no word, no error
 code.
 
-Fields and words are in `shapes.py` and `words.py`, which `tools.shapes` writes from the
-description; here is held that they are up to date, and that the call of an operation really uses
-the shapes of its request and of its answer.
+Fields and words are in `tools/client_api.json`, which `tools.shapes` writes from the description;
+here is held that it is up to date, and that the call of an operation really uses the shapes of its
+request and of its answer.
 """
 
 from __future__ import annotations
 
 import ast
 import dataclasses
+import json
 import re
 import typing
 from functools import cache
-from typing import Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from tools.unasync import CLIENT
+from tools.generate import API, CLIENT
 
 from penstock.api.permissions import MATRIX
-from penstock.client import errors, models, shapes, words, work
+from penstock.client import definitions, errors, models, shapes, words
 from tools import shapes as tool
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 METHODS = {"GET", "POST", "PUT", "PATCH", "DELETE"}
 NOT_FOR_CLIENTS = {
@@ -43,16 +48,16 @@ MODELS: dict[str, type] = {
     "SnapshotProgress": models.Progress,
     "InstanceProgress": models.Progress,
     "InstanceStep": models.Step,
-    "NodeBody": models.Node,
-    "EdgeBody": models.Edge,
-    "PropertyBody": models.Property,
-    "PrimaryKeyBody": models.Property,
+    "NodeBody": definitions.Node,
+    "EdgeBody": definitions.Edge,
+    "PropertyBody": definitions.Property,
+    "PrimaryKeyBody": definitions.Property,
     "DataSource": models.DataSourceInfo,
     "UserShown": models.User,
     "Bootstrapped": models.User,
-    "JobDetail": work.JobInfo,
-    "JobSummary": work.JobInfo,
-    "Run": work.RunInfo,
+    "JobDetail": models.JobInfo,
+    "JobSummary": models.JobInfo,
+    "Run": models.RunInfo,
 }
 """Answers that are dataclasses here, with handles around the most of them."""
 HANDLED = {
@@ -71,43 +76,41 @@ def _calls() -> dict[str, frozenset[str]]:
         vocabulary = _vocabulary(tree)
         for function in ast.walk(tree):
             if isinstance(function, ast.AsyncFunctionDef):
-                for operation in _called(function):
+                for operation in _called(function, tree):
                     vocabularies[operation] = vocabularies.get(operation, frozenset()) | vocabulary
     return vocabularies
 
 
-def _called(function: ast.AsyncFunctionDef) -> set[str]:
-    """A template stands in the call, or in a variable first; without a method beside it, it is a
-    list's."""
+def _called(function: ast.AsyncFunctionDef, tree: ast.Module) -> set[str]:
+    """A template stands in the call, or in a variable first, alone or one of several in a
+    dictionary; without a method beside it, it is a list's."""
     texts = {
-        node.targets[0].id: _text(node.value) for node in ast.walk(function) if _names_text(node)
+        node.targets[0].id: _texts(node.value)
+        for node in (*tree.body, *ast.walk(function))
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
     }
     operations = set()
     for call in ast.walk(function):
         if isinstance(call, ast.Call):
-            texts_of_call = [
-                _text(a) or (texts.get(a.id) if isinstance(a, ast.Name) else None)
-                for a in call.args
-            ]
+            texts_of_call = [text for argument in call.args for text in _texts(argument, texts)]
             method = next((text for text in texts_of_call if text in METHODS), "GET")
             operations |= {
                 f"{method} {_blank(text)}"
                 for text in texts_of_call
-                if text and re.match(r"/(api/|health|ready)", text)
+                if re.match(r"/(api/|health|ready)", text)
             }
     return operations
 
 
-def _names_text(node: ast.AST) -> Any:
-    return (
-        isinstance(node, ast.Assign)
-        and isinstance(node.targets[0], ast.Name)
-        and _text(node.value) is not None
-    )
-
-
-def _text(node: ast.expr) -> str | None:
-    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
+def _texts(node: ast.expr, variables: Mapping[str, list[str]] = MappingProxyType({})) -> list[str]:
+    match node:
+        case ast.Constant(value=str(text)):
+            return [text]
+        case ast.Dict(values=values):
+            return [text for value in values for text in _texts(value)]
+        case ast.Name(id=name) | ast.Subscript(value=ast.Name(id=name)):
+            return variables.get(name, [])
+    return []
 
 
 def _vocabulary(tree: ast.Module) -> frozenset[str]:
@@ -185,11 +188,13 @@ def test_no_reason_outlives_its_operation() -> None:
     assert sorted(NOT_FOR_CLIENTS.keys() - _offered()) == []
 
 
-@pytest.mark.parametrize(
-    ("written", "file"), [(tool.words, "words.py"), (tool.shapes, "shapes.py")]
-)
-def test_fields_and_words_are_those_of_the_description(written: Any, file: str) -> None:
-    assert (CLIENT / file).read_text() == written(), "the API changed; run: python -m tools.shapes"
+def test_fields_and_words_are_those_of_the_description() -> None:
+    assert API.read_text() == tool.rendered(), "the API changed; run: python -m tools.shapes"
+
+
+def test_every_shape_has_a_use() -> None:
+    described = json.loads(API.read_text())["shapes"]
+    assert sorted(described.keys() - tool.needed()) == []
 
 
 @pytest.mark.parametrize(("called", "operation"), _described())
@@ -247,8 +252,8 @@ def test_a_model_has_every_field_of_what_it_is_made_from(name: str) -> None:
         (models.InstanceInfo, "status", words.InstanceStatus),
         (models.Step, "status", words.StepStatus),
         (models.User, "role", words.Role),
-        (work.JobInfo, "status", words.JobStatus),
-        (work.RunInfo, "status", words.RunStatus),
+        (models.JobInfo, "status", words.JobStatus),
+        (models.RunInfo, "status", words.RunStatus),
     ],
 )
 def test_a_models_words_are_those_of_the_description(

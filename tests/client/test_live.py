@@ -15,7 +15,7 @@ import penstock
 from penstock.cli.demo import books, lake, rings, warehouse
 from penstock.cli.home import Home
 from penstock.cli.stack import Stack
-from penstock.client.models import edge, node
+from penstock.client.definitions import edge, node
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator

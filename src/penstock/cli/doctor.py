@@ -8,12 +8,13 @@ import shutil
 import sys
 import time
 from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from rich.markup import escape
 
-from penstock.cli.home import connect, default_home, session
+from penstock.cli.home import connect, default_home
 from penstock.cli.output import FAILED, Json, emit, out, patience
 from penstock.client.errors import ClientError, TimedOut
 
@@ -159,10 +160,10 @@ def _insecure_settings() -> Iterator[Finding]:
         yield Finding(what="settings", ok=False, says=e.message, mend=e.hint)
         return
     try:
-        with session() as http:
+        with connect() as ps:
             sources = [
-                SourceFacts(name=source["name"], type=source["type"], config=source["config"] or {})
-                for source in http.call("GET", "/api/data-sources", limit=_MOST_SOURCES)["data"]
+                SourceFacts(name=source.name, type=source.type, config=source.config or {})
+                for source in islice(ps.sources.list(), _MOST_SOURCES)
             ]
     except ClientError:
         sources = []  # that it does not answer is a finding of its own
@@ -192,9 +193,9 @@ def _asked(what: str, ask: Callable[[], str], mend: str) -> Finding:
 
 
 def _ask_ready() -> str:
-    with session() as http:
-        http.call("GET", "/ready")
-        return f"ready at {http.url}"
+    with connect() as ps:
+        ps.ready()
+        return f"ready at {ps.url}"
 
 
 def _run_probe(seconds: float = 60.0) -> str:

@@ -5,9 +5,11 @@ Fields may be added, none is renamed or taken away: scripts read these.
 
 from __future__ import annotations
 
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import Literal, NotRequired, TypedDict
 
 from penstock.client import shapes
+from penstock.client.graph_shapes import Cell  # noqa: TC001 - the tests read the fields' types
+from penstock.client.json_value import JsonObject
 from penstock.client.words import EvidenceTable, JobStatus  # noqa: TC001 - the tests read the fields' types
 
 
@@ -54,7 +56,7 @@ class Finding(TypedDict):
     """A warning is an insecure setting; it changes no exit code."""
 
 
-Setting = TypedDict("Setting", {"value": Any, "from": str})
+Setting = TypedDict("Setting", {"value": object, "from": str})
 
 
 class Completion(TypedDict):
@@ -89,10 +91,10 @@ class Rekeyed(TypedDict):
 
 
 class Demo(TypedDict):
-    storm: dict[str, Any]
-    rings: dict[str, Any]
-    books: dict[str, Any]
-    lake: dict[str, Any]
+    storm: JsonObject
+    rings: JsonObject
+    books: JsonObject
+    lake: JsonObject
     page: str
     home: str
     seconds: float
@@ -122,7 +124,7 @@ class Executed(TypedDict):
     execution_id: str
     algorithm_name: str
     status: str
-    result: NotRequired[dict[str, Any] | None]
+    result: NotRequired[JsonObject | None]
 
 
 class Algorithm(TypedDict):
@@ -142,7 +144,7 @@ class InstanceShown(shapes.Instance):
 class Queried(TypedDict):
     columns: list[str]
     column_types: list[str]
-    rows: list[list[Any]]
+    rows: list[list[Cell]]
     truncated: bool
 
 
@@ -197,7 +199,7 @@ class Report(TypedDict):
     bytes: int
 
 
-DOCUMENTS: dict[str, Any] = {
+DOCUMENTS: dict[str, object] = {
     "up": Up,
     "down": Stopped,
     "status": Status,
@@ -213,7 +215,7 @@ DOCUMENTS: dict[str, Any] = {
     "export": Exported,
     "query": Queried,
     "algo": Executed | list[Algorithm],
-    "evidence": Evidence | list[dict[str, Any]],
+    "evidence": Evidence | list[JsonObject],
     "maintain": list[shapes.ActionView] | shapes.Outcomes | shapes.JobDetail,
     "queue": Queues,
     "drain": shapes.Drain,

@@ -9,7 +9,7 @@ import signal
 import sys
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from rich.progress import Progress
 
+    from penstock.cli.documents import Exported
     from penstock.cli.extraction import Extracted
     from penstock.cli.source_url import SourceUrl
     from penstock.sources.credentials import SourceCredentials
@@ -152,7 +153,7 @@ class Board:
         )
         self._task = self._progress.add_task("export", total=None, says="planning")
 
-    def shown(self, *, quiet: bool) -> AbstractContextManager[Any]:
+    def shown(self, *, quiet: bool) -> AbstractContextManager[object]:
         return nullcontext() if quiet or not err.is_terminal else self._progress
 
     def planned(self, rows: int | None) -> None:
@@ -176,7 +177,7 @@ def _print(done: Extracted) -> None:
     out.print(done.manifest, markup=False, soft_wrap=True, style="dim")
 
 
-def _document(done: Extracted) -> dict[str, Any]:
+def _document(done: Extracted) -> Exported:
     return {
         "place": done.place,
         "manifest": done.manifest,

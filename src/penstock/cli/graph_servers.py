@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-import httpx2
-
+from penstock.client import AsyncClient
+from penstock.client.errors import ClientError
 from penstock.kit import logging
 from penstock.launchers.subprocess import of_home
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from penstock.client._async.instances import AsyncGraph
 
 log = logging.get(__name__)
 SECONDS = 30.0
@@ -21,36 +23,26 @@ _AT_ONCE = 8
 async def suspend_all(url: str, token: str) -> int:
     """Whatever runs, algorithms included; how many there were. A control plane that is away cannot
     be asked."""
-    headers = {"Authorization": f"Bearer {token}"}
     turns = asyncio.Semaphore(_AT_ONCE)
-    async with httpx2.AsyncClient(
-        base_url=url, headers=headers, timeout=SECONDS, trust_env=False
-    ) as http:
 
-        async def suspend(instance_id: int) -> bool:
-            async with turns:
-                answer = await http.post(
-                    f"/api/instances/{instance_id}/suspend", json={"force": True}
-                )
-                return answer.is_success
+    async def suspend(graph: AsyncGraph) -> bool:
+        async with turns:
+            try:
+                await graph.suspend(force=True)
+            except ClientError:
+                return False
+            return True
 
-        done = 0
-        try:
-            async with asyncio.timeout(SECONDS):
-                while running := await _running(http):
-                    done += (slept := sum(await asyncio.gather(*map(suspend, running))))
-                    if not slept:
-                        break
-        except (httpx2.TransportError, TimeoutError):
-            log.warning(
-                "instances_not_suspended", hint="Their graph servers are ended all the same."
-            )
-        return done
-
-
-async def _running(http: httpx2.AsyncClient) -> list[int]:
-    answer = await http.get("/api/instances", params={"status": "running", "limit": 100})
-    return [instance["id"] for instance in answer.json()["data"]] if answer.is_success else []
+    done = 0
+    try:
+        async with asyncio.timeout(SECONDS), AsyncClient(url, token, timeout=SECONDS) as ps:
+            while running := [graph async for graph in ps.instances.list(status="running")]:
+                done += (slept := sum(await asyncio.gather(*map(suspend, running))))
+                if not slept:
+                    break
+    except (ClientError, TimeoutError):
+        log.warning("instances_not_suspended", hint="Their graph servers are ended all the same.")
+    return done
 
 
 async def end_all(home: Path) -> int:

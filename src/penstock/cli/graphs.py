@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
-from rich.table import Table
 from rich.text import Text
 
 from penstock.cli.home import connect
 from penstock.cli.output import Json, emit, out, patience, plain
+from penstock.cli.tabular import table
+from penstock.client.bodies import given
 from penstock.client.errors import Invalid
 from penstock.client.text import printable
 from penstock.client.words import Engine, InstanceStatus, SnapshotStatus  # noqa: TC001 - the command line reads them
@@ -20,7 +21,10 @@ from penstock.client.words import Engine, InstanceStatus, SnapshotStatus  # noqa
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from penstock.client import shapes
     from penstock.client._sync.instances import Graph
+    from penstock.client._sync.snapshots import Snapshot
+    from penstock.client.json_value import JsonObject
 
 Secrets = Annotated[
     list[str],
@@ -99,7 +103,9 @@ def show_mapping(mapping_id: int, *, json: Json = False) -> int:
 def create_mapping(file: Path, *, json: Json = False) -> int:
     """Create a mapping from a JSON file that holds what `POST /api/mappings` takes."""
     with connect() as ps:
-        mapping = ps.transport.call("POST", "/api/mappings", json=read_file(file))["data"]
+        mapping: shapes.MappingDetail = ps.transport.call(
+            "POST", "/api/mappings", json=read_file(file)
+        )["data"]
     emit(
         mapping,
         as_json=json,
@@ -122,12 +128,7 @@ def delete_mapping(mapping_id: int, *, json: Json = False) -> int:
     """Delete a mapping that no snapshot depends on."""
     with connect() as ps:
         ps.mappings.get(mapping_id).delete()
-    emit(
-        {"deleted": mapping_id},
-        as_json=json,
-        render=lambda: out.print(f"Mapping {mapping_id} is deleted."),
-    )
-    return 0
+    return print_done({"deleted": mapping_id}, f"Mapping {mapping_id} is deleted.", json=json)
 
 
 def list_snapshots(
@@ -143,8 +144,8 @@ def show_snapshot(snapshot_id: int, *, json: Json = False) -> int:
     """Show a snapshot with its counts and progress."""
     with connect() as ps:
         snapshot = ps.snapshots.get(snapshot_id)
-        exports = snapshot.progress().jobs
-    return print_document(snapshot.info.raw | {"exports": exports}, json=json)
+        shown = {**snapshot.info.raw, "exports": snapshot.progress().jobs}
+    return print_document(shown, json=json)
 
 
 def create_snapshot(mapping_id: int, name: str, *, wait: bool = True, json: Json = False) -> int:
@@ -153,48 +154,28 @@ def create_snapshot(mapping_id: int, name: str, *, wait: bool = True, json: Json
         snapshot = ps.snapshots.create(mapping_id, name)
         if wait:
             snapshot.wait()
-    emit(
-        snapshot.info.raw,
-        as_json=json,
-        render=lambda: out.print(f"Snapshot {snapshot.id} is {snapshot.status}."),
-    )
-    return 0
+    return _print_state(snapshot, json=json)
 
 
 def retry_snapshot(snapshot_id: int, *, json: Json = False) -> int:
     """Export again what failed."""
     with connect() as ps:
         snapshot = ps.snapshots.get(snapshot_id).retry()
-    emit(
-        snapshot.info.raw,
-        as_json=json,
-        render=lambda: out.print(f"Snapshot {snapshot_id} is {snapshot.status}."),
-    )
-    return 0
+    return _print_state(snapshot, json=json)
 
 
 def cancel_snapshot(snapshot_id: int, *, json: Json = False) -> int:
     """Cancel a snapshot in progress."""
     with connect() as ps:
         snapshot = ps.snapshots.get(snapshot_id).cancel()
-    emit(
-        snapshot.info.raw,
-        as_json=json,
-        render=lambda: out.print(f"Snapshot {snapshot_id} is {snapshot.status}."),
-    )
-    return 0
+    return _print_state(snapshot, json=json)
 
 
 def delete_snapshot(snapshot_id: int, *, json: Json = False) -> int:
     """Delete a snapshot and its files."""
     with connect() as ps:
         ps.snapshots.get(snapshot_id).delete()
-    emit(
-        {"deleted": snapshot_id},
-        as_json=json,
-        render=lambda: out.print(f"Snapshot {snapshot_id} is deleted."),
-    )
-    return 0
+    return print_done({"deleted": snapshot_id}, f"Snapshot {snapshot_id} is deleted.", json=json)
 
 
 def list_instances(
@@ -210,7 +191,7 @@ def show_instance(instance_id: int, *, json: Json = False) -> int:
     """Show an instance and what happened to it."""
     with connect() as ps:
         graph = ps.instances.get(instance_id)
-        return print_document(graph.info.raw | {"events": list(graph.history())}, json=json)
+        return print_document({**graph.info.raw, "events": list(graph.history())}, json=json)
 
 
 def start_instance(
@@ -233,12 +214,8 @@ def stop_instance(instance_id: int, *, force: bool = False, json: Json = False) 
     """Terminate an instance; with --force, whatever runs on it."""
     with connect() as ps, patience("Ending it"):
         ps.instances.get(instance_id).terminate(force=force)
-    emit(
-        {"terminated": instance_id},
-        as_json=json,
-        render=lambda: out.print(f"Instance {instance_id} was terminated."),
-    )
-    return 0
+    text = f"Instance {instance_id} was terminated."
+    return print_done({"terminated": instance_id}, text, json=json)
 
 
 def query(
@@ -276,11 +253,8 @@ def algo(
             return print_table(
                 graph.algo.catalogue(), ("name", "category", "description"), json=json
             )
-        own = {"node_label": label, "edge_type": edge}
-        arguments = {key: value for key, value in own.items() if value is not None} | read_settings(
-            parameters
-        )
-        done = graph.algo.run(name, write=write, **arguments)
+        arguments = given(node_label=label, edge_type=edge) | read_settings(parameters)
+        done = graph.algo.run(name, write=write, wait=True, progress=True, **arguments)
     return print_document(done.info.raw, json=json)
 
 
@@ -289,23 +263,32 @@ def _print_started(graph: Graph) -> None:
     out.print(f"  [dim]penstock query {graph.id} 'MATCH (n) RETURN n LIMIT 10'[/dim]")
 
 
+def _print_state(snapshot: Snapshot, *, json: bool) -> int:
+    text = f"Snapshot {snapshot.id} is {snapshot.status}."
+    return print_done(snapshot.info.raw, text, json=json)
+
+
+def print_done(document: Mapping[str, object], text: str, *, json: bool) -> int:
+    """What was done: one sentence for people."""
+    emit(document, as_json=json, render=lambda: out.print(text))
+    return 0
+
+
 def print_table(rows: Sequence[Mapping[str, object]], columns: Iterable[str], *, json: bool) -> int:
     emit(rows, as_json=json, render=lambda: _draw(rows, tuple(columns)))
     return 0
 
 
 def _draw(rows: Sequence[Mapping[str, object]], columns: Sequence[str]) -> None:
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for column in columns:
-        table.add_column(column.replace("_", " "))
+    drawn = table(*(column.replace("_", " ") for column in columns))
     for row in rows:
-        table.add_row(
+        drawn.add_row(
             *(
                 Text("" if row.get(column) is None else printable(str(row[column])))
                 for column in columns
             )
         )
-    out.print(table if rows else "[dim]None.[/dim]")
+    out.print(drawn if rows else "[dim]None.[/dim]")
 
 
 def print_document(value: Mapping[str, object], *, json: bool) -> int:
@@ -344,8 +327,11 @@ def _text(file: Path) -> str:
         raise Invalid(f"{file} cannot be read: {e.strerror}.", code="USAGE", status=422) from None
 
 
-def read_file(file: Path) -> Any:
+def read_file(file: Path) -> JsonObject:
     try:
-        return jsonlib.loads(_text(file))
+        document = jsonlib.loads(_text(file))
     except ValueError as e:
         raise Invalid(f"{file} is not JSON: {e}.", code="USAGE", status=422) from None
+    if not isinstance(document, dict):
+        raise Invalid(f"{file} is not a JSON object.", code="USAGE", status=422)
+    return document

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.client import Client
-    from penstock.client.session import Session
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,12 +113,3 @@ def connect() -> Client:
     from penstock.client import connect as to_plane
 
     return to_plane()
-
-
-def session() -> Session:
-    """PENSTOCK_URL and PENSTOCK_API_KEY, or the local `penstock up`."""
-    from penstock.client.address import find
-    from penstock.client.session import Session
-
-    address = find(None, None, None)
-    return Session(address.url, address.token)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
-from rich.table import Table
-
-from penstock.cli.home import connect, session
+from penstock.cli.home import connect
 from penstock.cli.output import FAILED, Json, emit, out, plain
+from penstock.cli.tabular import table
 from penstock.client.words import JobStatusFilter  # noqa: TC001 - the command line reads it
+
+if TYPE_CHECKING:
+    from penstock.cli.documents import Jobs, Queues
+    from penstock.client import shapes
+    from penstock.client._sync.jobs import Job
 
 _COLOURS = {
     "queued": "yellow",
@@ -31,19 +35,24 @@ def list_jobs(
     json: Json = False,
 ) -> int:
     """List jobs, newest first."""
-    with session() as http:
-        answer = http.call(
-            "GET", "/api/jobs", status=status, kind=kind, queue=queue, offset=offset, limit=limit
-        )
+    query = {
+        "status": status,
+        "kind": kind,
+        "queue": queue,
+        "offset": offset,
+        "limit": limit,
+    }
+    with connect() as ps:
+        answer: Jobs = ps.transport.call("GET", "/api/jobs", query=query)
     emit(answer, as_json=json, render=lambda: _print_jobs(answer))
     return 0
 
 
 def show(job_id: int, *, json: Json = False) -> int:
     """Show one job with its attempts."""
-    with session() as http:
-        document = http.call("GET", f"/api/jobs/{job_id}")["data"]
-    emit(document, as_json=json, render=lambda: _print_job(document))
+    with connect() as ps:
+        job = ps.jobs.get(job_id)
+    emit(job.data, as_json=json, render=lambda: _print_job(job))
     return 0
 
 
@@ -65,16 +74,22 @@ def tail(job_id: int, *, json: Json = False) -> int:
 
 def cancel(job_id: int, *, reason: str = "", json: Json = False) -> int:
     """End a job at once and for good."""
-    with session() as http:
-        answer = http.call("POST", f"/api/jobs/{job_id}/cancel", json={"reason": reason})["data"]
+    path = {"job_id": job_id}
+    with connect() as ps:
+        answer: shapes.JobCancelled = ps.transport.call(
+            "POST", "/api/jobs/{job_id}/cancel", path=path, json={"reason": reason}
+        )["data"]
     emit(answer, as_json=json, render=lambda: out.print(f"Job {job_id} is cancelled."))
     return 0
 
 
 def retry(job_id: int, *, json: Json = False) -> int:
     """Run a failed or cancelled job again, as a new job."""
-    with session() as http:
-        answer = http.call("POST", f"/api/jobs/{job_id}/retry")["data"]
+    path = {"job_id": job_id}
+    with connect() as ps:
+        answer: shapes.JobEnqueued = ps.transport.call(
+            "POST", "/api/jobs/{job_id}/retry", path=path
+        )["data"]
     emit(
         answer,
         as_json=json,
@@ -85,11 +100,8 @@ def retry(job_id: int, *, json: Json = False) -> int:
 
 def queue(*, json: Json = False) -> int:
     """Show queues and their workers."""
-    with session() as http:
-        answer = {
-            "queues": http.call("GET", "/api/queues")["data"],
-            "workers": http.call("GET", "/api/workers")["data"],
-        }
+    with connect() as ps:
+        answer: Queues = {"queues": ps.operations.queues(), "workers": ps.operations.workers()}
     emit(answer, as_json=json, render=lambda: _print_queues(answer))
     return 0
 
@@ -98,13 +110,8 @@ def drain(
     switch: Literal["on", "off", "status"] = "status", *, reason: str = "", json: Json = False
 ) -> int:
     """Stop (on) or resume (off) taking new jobs; what is queued and what runs goes on."""
-    with session() as http:
-        if switch == "status":
-            answer = http.call("GET", "/api/drain")["data"]
-        else:
-            answer = http.call(
-                "PUT", "/api/drain", json={"draining": switch == "on", "reason": reason}
-            )["data"]
+    with connect() as ps:
+        answer = ps.operations.drain(None if switch == "status" else switch == "on", reason)
     words = "draining: no new jobs are taken" if answer["draining"] else "open: jobs are taken"
     emit(
         answer,
@@ -118,14 +125,13 @@ def coloured(status: str) -> str:
     return f"[{_COLOURS[status]}]{status}[/]" if status in _COLOURS else status
 
 
-def _print_jobs(answer: dict[str, Any]) -> None:
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for heading in ("id", "kind", "queue", "status", "attempt", "worker", "created"):
-        table.add_column(heading, justify="right" if heading in ("id", "attempt") else "left")
+def _print_jobs(answer: Jobs) -> None:
+    headings = ("id", "kind", "queue", "status", "attempt", "worker", "created")
+    drawn = table(*headings, right=("id", "attempt"))
     for job in answer["data"]:
         attempt = f"{job['attempt_no']}/{job['max_attempts']}"
         status = coloured(job["status"])
-        table.add_row(
+        drawn.add_row(
             str(job["id"]),
             job["kind"],
             job["queue"],
@@ -134,13 +140,13 @@ def _print_jobs(answer: dict[str, Any]) -> None:
             plain(job["worker"] or ""),
             job["created_at"][:19],
         )
-    out.print(table)
+    out.print(drawn)
     meta = answer["meta"]
     out.print(f"[dim]{len(answer['data'])} of {meta['total']:,}[/dim]")
 
 
-def _print_job(job: dict[str, Any]) -> None:
-    out.print(f"[bold]Job {job['id']}[/bold]  {job['kind']}  {coloured(job['status'])}")
+def _print_job(job: Job) -> None:
+    out.print(f"[bold]Job {job.id}[/bold]  {job.info.kind}  {coloured(job.status)}")
     for name in (
         "queue",
         "priority",
@@ -151,17 +157,15 @@ def _print_job(job: dict[str, Any]) -> None:
         "group_id",
         "retry_of",
     ):
-        if job.get(name) is not None:
-            out.print(f"  [dim]{name}[/dim] {plain(job[name])}", markup=True)
+        if job.data.get(name) is not None:
+            out.print(f"  [dim]{name}[/dim] {plain(job.data[name])}", markup=True)
     for name in ("progress", "result", "error"):
-        if job.get(name) is not None:
+        if job.data.get(name) is not None:
             out.print(f"  [dim]{name}[/dim]", end=" ")
-            out.print(job[name], markup=False)
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for heading in ("attempt", "fence", "worker", "claimed", "ended", "how"):
-        table.add_column(heading)
-    for attempt in job["attempts"]:
-        table.add_row(
+            out.print(job.data[name], markup=False)
+    drawn = table("attempt", "fence", "worker", "claimed", "ended", "how")
+    for attempt in job.info.attempts:
+        drawn.add_row(
             str(attempt["attempt_no"]),
             str(attempt["attempt_id"] or ""),
             attempt["worker"] or "",
@@ -169,18 +173,17 @@ def _print_job(job: dict[str, Any]) -> None:
             (attempt["ended_at"] or "")[:23],
             coloured(attempt["how"]),
         )
-    out.print(table)
+    out.print(drawn)
 
 
-def _print_queues(answer: dict[str, Any]) -> None:
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for heading in ("queue", "ready", "running", "parked", "scheduled", "oldest wait"):
-        table.add_column(heading, justify="left" if heading == "queue" else "right")
+def _print_queues(answer: Queues) -> None:
+    numbers = ("ready", "running", "parked", "scheduled", "oldest wait")
+    drawn = table("queue", *numbers, right=numbers)
     for row in answer["queues"]:
         wait = "" if row["oldest_wait"] is None else f"{row['oldest_wait']:.1f} s"
-        counts = [f"{row[name]:,}" for name in ("ready", "running", "parked", "scheduled")]
-        table.add_row(row["queue"], *counts, wait)
-    out.print(table if answer["queues"] else "[dim]No job is waiting or running.[/dim]")
+        counts = (row["ready"], row["running"], row["parked"], row["scheduled"])
+        drawn.add_row(row["queue"], *(f"{count:,}" for count in counts), wait)
+    out.print(drawn if answer["queues"] else "[dim]No job is waiting or running.[/dim]")
     for worker in answer["workers"]:
         queues = ", ".join(worker["queues"])
         out.print(

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.cli.home import default_home, session
+from penstock.cli.home import connect, default_home
 from penstock.cli.output import MISSING, Json, complain, emit, out
 
 if TYPE_CHECKING:
-    from penstock.client.session import Session
+    from penstock.cli.documents import LoginLink
+    from penstock.client import Client
 
 
 def login(*, json: Json = False) -> int:
     """Print a link that signs a browser in, once, as the operator."""
-    with session() as http:
-        link = login_link(http)
+    with connect() as ps:
+        link = login_link(ps)
     emit(link, as_json=json, render=lambda: out.print(link["url"], markup=False, soft_wrap=True))
     return 0
 
 
-def login_link(http: Session) -> dict[str, str]:
-    link = http.call("POST", "/api/login-links")["data"]
-    return {"url": f"{http.url}{link['path']}", "expires_at": link["expires_at"]}
+def login_link(ps: Client) -> LoginLink:
+    link = ps.transport.call("POST", "/api/login-links")["data"]
+    return {"url": f"{ps.url}{link['path']}", "expires_at": link["expires_at"]}
 
 
 def rotate_operator(*, json: Json = False) -> int:

@@ -15,7 +15,7 @@ import os
 import sys
 from contextlib import contextmanager
 from threading import Timer
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import CycloptsError, Parameter
 from rich.console import Console
@@ -59,7 +59,7 @@ out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
 
 
-def emit(data: Any, *, as_json: bool, render: Callable[[], object]) -> None:
+def emit(data: object, *, as_json: bool, render: Callable[[], object]) -> None:
     """The document, or its picture."""
     if as_json:
         json.dump(data, sys.stdout, indent=2, default=str)
@@ -132,9 +132,9 @@ def _cut_off() -> int:
 def _foreign(error: Exception) -> int:
     """The server half raises its own tree; it is known by its shape, for importing it here would
     load the server."""
-    details: Mapping[str, Any] = vars(error)
+    details: Mapping[str, object] = vars(error)
     if "message" in details and "hint" in details:
-        complain(details["message"], details["hint"])
+        complain(str(details["message"]), str(details["hint"] or ""))
         return exit_code(getattr(error, "status", 500))
     if (
         isinstance(error, ModuleNotFoundError)

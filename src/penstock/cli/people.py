@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
-from rich.table import Table
-
-from penstock.cli.home import session
+from penstock.cli.home import connect
 from penstock.cli.output import Json, emit, out
+from penstock.cli.tabular import table
 from penstock.client.words import Role  # noqa: TC001 - the command line reads it
+
+if TYPE_CHECKING:
+    from penstock.client import shapes
 
 
 def add_user(
@@ -20,18 +22,13 @@ def add_user(
     json: Json = False,
 ) -> int:
     """Add a user."""
-    body = {"username": username, "role": role, "email": email, "display_name": display_name}
-    with session() as http:
-        user = http.call(
-            "POST",
-            "/api/users",
-            json={name: value for name, value in body.items() if value is not None},
-        )
-    next_step = f"penstock key create {user['username']}"
+    with connect() as ps:
+        user = ps.users.create(username, email, role=role, display_name=display_name)
+    next_step = f"penstock key create {user.username}"
     emit(
-        user,
+        user.raw,
         as_json=json,
-        render=lambda: out.print(f"{user['username']} is there. [dim]Next: {next_step}[/dim]"),
+        render=lambda: out.print(f"{user.username} is there. [dim]Next: {next_step}[/dim]"),
     )
     return 0
 
@@ -40,66 +37,66 @@ def list_users(
     *, active: bool | None = None, offset: int = 0, limit: int = 50, json: Json = False
 ) -> int:
     """List users, newest first; --active or --no-active for those alone."""
-    with session() as http:
-        page = http.call("GET", "/api/users", is_active=active, offset=offset, limit=limit)
+    query = {"is_active": active, "offset": offset, "limit": limit}
+    with connect() as ps:
+        page: shapes.UserList = ps.transport.call("GET", "/api/users", query=query)
     emit(page, as_json=json, render=lambda: _print_users(page["data"]))
     return 0
 
 
 def change_role(username: str, role: Role, *, json: Json = False) -> int:
     """Give a user another role."""
-    with session() as http:
-        changed = http.call("PUT", f"/api/users/{username}/role", json={"role": role})
+    with connect() as ps:
+        user = ps.users.set_role(username, role)
     emit(
-        changed,
+        user.raw,
         as_json=json,
-        render=lambda: out.print(f"{changed['username']} has the role {changed['role']}."),
+        render=lambda: out.print(f"{user.username} has the role {user.role}."),
     )
     return 0
 
 
 def deactivate(username: str, *, json: Json = False) -> int:
     """Deactivate a user; what they own stays."""
-    with session() as http:
-        changed = http.call("DELETE", f"/api/users/{username}")
-    emit(
-        changed, as_json=json, render=lambda: out.print(f"{changed['username']} is let in no more.")
-    )
+    with connect() as ps:
+        user = ps.users.deactivate(username)
+    emit(user.raw, as_json=json, render=lambda: out.print(f"{user.username} is let in no more."))
     return 0
 
 
 def create_key(username: str, *, name: str = "key", days: int = 90, json: Json = False) -> int:
     """Make an API key; it is printed once and kept nowhere."""
-    with session() as http:
-        key = http.call(
-            "POST", f"/api/users/{username}/api-keys", json={"name": name, "expires_in_days": days}
-        )
+    with connect() as ps:
+        key = ps.users.create_key(username, name, expires_in_days=days)
     emit(key, as_json=json, render=lambda: out.print(key["key"], markup=False, soft_wrap=True))
     return 0
 
 
 def list_keys(username: str, *, json: Json = False) -> int:
     """List a user's API keys, newest first."""
-    with session() as http:
-        page = http.call("GET", f"/api/users/{username}/api-keys")
+    with connect() as ps:
+        page: shapes.KeyList = {"data": ps.users.keys(username)}
     emit(page, as_json=json, render=lambda: _print_keys(page["data"]))
     return 0
 
 
 def revoke_key(username: str, key_id: int | None = None, *, json: Json = False) -> int:
     """Revoke one API key of a user, or without a number all of them."""
-    path = f"/api/users/{username}/api-keys"
-    with session() as http:
-        done = http.call("DELETE", path if key_id is None else f"{path}/{key_id}")
+    with connect() as ps:
+        done = (
+            ps.users.revoke_keys(username)
+            if key_id is None
+            else ps.users.revoke_key(username, key_id)
+        )
     emit(done, as_json=json, render=lambda: out.print(f"{done['revoked']} revoked."))
     return 0
 
 
-def _print_users(users: list[dict[str, Any]]) -> None:
-    table = _table("username", "role", "active", "email", "last login")
+def _print_users(users: list[shapes.UserShown]) -> None:
+    drawn = table("username", "role", "active", "email", "last login")
     for user in users:
         active = "yes" if user["is_active"] else "no"
-        table.add_row(
+        drawn.add_row(
             user["username"],
             user["role"],
             active,
@@ -107,22 +104,18 @@ def _print_users(users: list[dict[str, Any]]) -> None:
             (user["last_login_at"] or "")[:19],
         )
     out.print(
-        table
+        drawn
         if users
         else "[dim]There are no users. The first: penstock user add NAME --role ops[/dim]"
     )
 
 
-def _print_keys(keys: list[dict[str, Any]]) -> None:
-    table = _table("id", "name", "begins", "expires", "last used", "revoked")
+def _print_keys(keys: list[shapes.ShownKey]) -> None:
+    drawn = table("id", "name", "begins", "expires", "last used", "revoked")
     for key in keys:
-        moments = [(key[name] or "")[:19] for name in ("expires_at", "last_used_at", "revoked_at")]
-        table.add_row(str(key["id"]), key["name"], key["prefix"], *moments)
-    out.print(table if keys else "[dim]There are no keys.[/dim]")
-
-
-def _table(*headings: str) -> Table:
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for heading in headings:
-        table.add_column(heading)
-    return table
+        moments = [
+            (moment or "")[:19]
+            for moment in (key["expires_at"], key["last_used_at"], key["revoked_at"])
+        ]
+        drawn.add_row(str(key["id"]), key["name"], key["prefix"], *moments)
+    out.print(drawn if keys else "[dim]There are no keys.[/dim]")

@@ -13,8 +13,8 @@ from penstock.cli.output import FAILED, Json, emit, out, patience, plain
 from penstock.client.words import EvidenceFormulas, EvidenceTable  # noqa: TC001 - the command line reads them
 
 if TYPE_CHECKING:
+    from penstock.client import shapes
     from penstock.client._sync.runs import Run
-    from penstock.client.shapes import Fault, RecipeStep
 
 RECIPE = ("recipe_id", "version", "owner", "created_by", "created_at")
 RUN = ("run_id", "name", "status", "recipe_id", "recipe_version", "created_at", "finished_at")
@@ -37,7 +37,7 @@ def save_recipe(file: Path, *, json: Json = False) -> int:
     recipe = read_file(file)
     with connect() as ps:
         saved_ids = {entry["recipe_id"] for entry in ps.reconcile.recipes()}
-        named = recipe.get("recipe_id")
+        named = str(recipe.get("recipe_id"))
         saved = ps.reconcile.save(recipe, named if named in saved_ids else None)
     words = f"Recipe {saved['recipe_id']} has version {saved['version']}."
     emit(saved, as_json=json, render=lambda: out.print(words))
@@ -146,7 +146,7 @@ def report(run_id: int, to: Path = Path("report.html"), *, json: Json = False) -
 
 def _print_run(run: Run) -> None:
     out.print(f"[bold]Run {run.id}[/bold]  {plain(run.info.name)}  {run.status}")
-    if error := run.data.get("error"):
+    if error := run.info.error:
         out.print(f"  [red]{plain(error.get('message', error))}[/red]")
     for side, totals in run.totals.items():
         out.print(
@@ -157,7 +157,7 @@ def _print_run(run: Run) -> None:
             out.print(f"    [dim]{plain(reason.replace('_', ' '))}[/dim] {count:,}")
 
 
-def _print_faults(faults: list[Fault]) -> None:
+def _print_faults(faults: list[shapes.Fault]) -> None:
     for fault in faults:
         out.print(f"{fault['severity']}: {fault['path']}: {fault['message']}", markup=False)
         if fault.get("suggestion"):
@@ -166,7 +166,7 @@ def _print_faults(faults: list[Fault]) -> None:
         out.print("[green]✓[/green] No fault was found.")
 
 
-def _print_steps(steps: list[RecipeStep]) -> None:
+def _print_steps(steps: list[shapes.RecipeStep]) -> None:
     for step in steps:
         out.print(f"[bold]{plain(step['step'])}[/bold]")
         out.print(step["sql"], markup=False)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from rich.table import Table
 from rich.text import Text
 
 from penstock.cli.output import MISSING, Json, complain, emit, out
+from penstock.cli.tabular import table
 
 if TYPE_CHECKING:
+    from penstock.cli.documents import Setting
     from penstock.kit.config import Settings
 
 HIDDEN = "••••••"
@@ -26,7 +27,7 @@ def config(name: str | None = None, *, json: Json = False) -> int:
 
     settings = load()
     origins = _origins(settings)
-    shown = {
+    shown: dict[str, Setting] = {
         field: {"value": _shown(settings, field), "from": origins[field]}
         for field in type(settings).model_fields
     }
@@ -60,7 +61,7 @@ def _origins(settings: Settings) -> dict[str, str]:
     return origins
 
 
-def _shown(settings: Settings, name: str) -> Any:
+def _shown(settings: Settings, name: str) -> object:
     from pydantic import SecretStr
 
     value = getattr(settings, name)
@@ -83,15 +84,13 @@ def _without_password(text: str) -> str:
     return scrub(text)
 
 
-def _print(selected: dict[str, dict[str, Any]]) -> None:
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for heading in ("setting", "value", "from"):
-        table.add_column(heading)
+def _print(selected: dict[str, Setting]) -> None:
+    drawn = table("setting", "value", "from")
     for name, entry in selected.items():
         value = "" if entry["value"] is None else str(entry["value"])
-        table.add_row(
+        drawn.add_row(
             Text(name),
             Text(value),
             Text(entry["from"], style="dim" if entry["from"] == "default" else ""),
         )
-    out.print(table)
+    out.print(drawn)

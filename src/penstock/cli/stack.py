@@ -14,18 +14,19 @@ import json
 import os
 import socket
 import sys
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack, aclosing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from signal import SIGKILL, SIGTERM
 from typing import IO, TYPE_CHECKING, Self
 
-import httpx2
-
 from penstock.cli.graph_servers import end_all, suspend_all
 from penstock.cli.home import Home, Running
 from penstock.cli.keys import secret_keys
 from penstock.cli.secret_files import move_to_files
+from penstock.client._async.transport import AsyncTransport
+from penstock.client.address import Address
+from penstock.client.errors import ClientError
 from penstock.kit import child_process, config
 from penstock.kit.errors import Conflict, InvalidInput, Unavailable
 from penstock.kit.migrate import find, migrate
@@ -67,6 +68,9 @@ class Member:
 
 class Stack:
     """`async with Stack(home) as stack:` leaves a running Penstock at `stack.url`."""
+
+    running: Running
+    """What runs, once it is entered."""
 
     def __init__(
         self,
@@ -128,9 +132,8 @@ class Stack:
             await asyncio.to_thread(self._furnish, self.url)
         started = datetime.now(UTC).isoformat(timespec="seconds")
         shown = "embedded" if settings.database_url is None else "external"
-        self.home.write_running(
-            Running(pid=os.getpid(), url=self.url, started_at=started, database=shown)
-        )
+        self.running = Running(pid=os.getpid(), url=self.url, started_at=started, database=shown)
+        self.home.write_running(self.running)
         self._held.callback(self.home.forget_running)
 
     async def add_worker(self, name: str) -> Member:
@@ -260,13 +263,14 @@ class Stack:
     async def _until_ready(self) -> None:
         plane = self.members["control-plane"]
         until = asyncio.get_running_loop().time() + _READY_SECONDS
-        async with httpx2.AsyncClient(base_url=self.url, timeout=2) as http:
+        transport = AsyncTransport(Address(url=self.url), timeout=2, tries=1)
+        async with aclosing(transport):
             while asyncio.get_running_loop().time() < until:
                 if plane.process is not None and plane.process.returncode is not None:
                     break
-                with suppress(httpx2.TransportError):
-                    if (await http.get("/ready")).is_success:
-                        return
+                with suppress(ClientError):
+                    await transport.call("GET", "/ready")
+                    return
                 await asyncio.sleep(0.03)
         raise Unavailable(
             "The control plane did not become ready.",

@@ -7,16 +7,18 @@ import os
 import subprocess
 import sys
 import time
-from dataclasses import asdict
 from functools import partial
 from signal import SIGINT, SIGTERM
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from penstock.cli.home import Home, Running, default_home, session
+from penstock.cli.home import Home, Running, connect, default_home
 from penstock.cli.output import FAILED, UNAVAILABLE, Json, complain, emit, err, out, patience
 from penstock.client.errors import ClientError
+
+if TYPE_CHECKING:
+    from penstock.cli.documents import Status, Up
 
 _STOP_SECONDS = 60.0
 
@@ -66,13 +68,13 @@ def down(*, json: Json = False) -> int:
 def status(*, json: Json = False) -> int:
     """Show what runs here; exit code 5 when nothing does."""
     try:
-        with session() as http:
-            document: dict[str, Any] = {
-                "url": http.url,
-                "ready": http.call("GET", "/ready"),
-                "queues": http.call("GET", "/api/queues")["data"],
-                "workers": http.call("GET", "/api/workers")["data"],
-                "drain": http.call("GET", "/api/drain")["data"],
+        with connect() as ps:
+            document: Status = {
+                "url": ps.url,
+                "ready": ps.ready(),
+                "queues": ps.operations.queues(),
+                "workers": ps.operations.workers(),
+                "drain": ps.operations.drain(),
             }
     except ClientError as e:
         if e.code != "UNREACHABLE":
@@ -103,7 +105,7 @@ async def _up(
     )
     async with stack:
         seconds = time.monotonic() - started
-        document = await asyncio.to_thread(_document, home, login_link=login_link)
+        document = await asyncio.to_thread(_document, home, stack.running, login_link=login_link)
         emit(document, as_json=json, render=lambda: _print_up(document, seconds))
         sys.stdout.flush()
         await stop.wait()
@@ -111,23 +113,28 @@ async def _up(
     return 0
 
 
-def _document(home: Home, *, login_link: bool) -> dict[str, Any]:
-    running = home.running()
-    if running is None:
-        return {"home": str(home.folder)}
-    document = {"home": str(home.folder)} | asdict(running)
-    return document | ({"login_url": _login_url(home, running)} if login_link else {})
+def _document(home: Home, running: Running, *, login_link: bool) -> Up:
+    document: Up = {
+        "home": str(home.folder),
+        "pid": running.pid,
+        "url": running.url,
+        "started_at": running.started_at,
+        "database": running.database,
+    }
+    if login_link:
+        document["login_url"] = _login_url(home, running)
+    return document
 
 
 def _login_url(home: Home, running: Running) -> str:
     from penstock.cli.login import login_link
-    from penstock.client.session import Session
+    from penstock.client import Client
 
-    with Session(running.url, home.secret("operator_token")) as http:
-        return login_link(http)["url"]
+    with Client(running.url, home.secret("operator_token")) as ps:
+        return login_link(ps)["url"]
 
 
-def _print_up(document: dict[str, Any], seconds: float) -> None:
+def _print_up(document: Up, seconds: float) -> None:
     url, folder = document["url"], document["home"]
     out.print(f"[green]●[/green] Penstock runs at [bold]{url}[/bold]  [dim]{seconds:.1f} s[/dim]")
     out.print(
@@ -137,7 +144,7 @@ def _print_up(document: dict[str, Any], seconds: float) -> None:
     out.print("  [dim]stop[/dim]   Ctrl-C, or penstock down")
 
 
-def _print_login(document: dict[str, Any]) -> None:
+def _print_login(document: Up) -> None:
     if "login_url" in document:
         out.print("  [dim]open[/dim]   in a browser, once:", document["login_url"], soft_wrap=True)
 
@@ -163,7 +170,7 @@ def _up_detached(
 ) -> int:
     if running := home.running():
         words = f"[green]●[/green] Penstock runs already at [bold]{running.url}[/bold]"
-        return _say_it_runs(home, words, login_link=login_link, json=json)
+        return _say_it_runs(home, running, words, login_link=login_link, json=json)
     home.make()
     with (home.logs / "up.log").open("ab") as log:
         command = [
@@ -194,11 +201,11 @@ def _up_detached(
         f"[green]●[/green] Penstock runs at [bold]{running.url}[/bold] [dim](process "
         f"{running.pid})[/dim]"
     )
-    return _say_it_runs(home, words, login_link=login_link, json=json)
+    return _say_it_runs(home, running, words, login_link=login_link, json=json)
 
 
-def _say_it_runs(home: Home, words: str, *, login_link: bool, json: bool) -> int:
-    document = _document(home, login_link=login_link)
+def _say_it_runs(home: Home, running: Running, words: str, *, login_link: bool, json: bool) -> int:
+    document = _document(home, running, login_link=login_link)
 
     def render() -> None:
         out.print(words)
@@ -213,7 +220,7 @@ def _started(home: Home, pid: int) -> Running | None:
     return running if running and running.pid == pid else None
 
 
-def _print_status(document: dict[str, Any]) -> None:
+def _print_status(document: Status) -> None:
     out.print(f"[green]●[/green] {document['url']}")
     waiting = sum(row["ready"] for row in document["queues"])
     active = sum(row["running"] for row in document["queues"])

@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     from penstock.client._async.client import AsyncClient
     from penstock.client._sync.client import Client
     from penstock.client.connecting import connect
-    from penstock.client.models import Edge, Node, edge, node
+    from penstock.client.definitions import Edge, Node, edge, node
 
 __all__ = ["AsyncClient", "Client", "Edge", "Node", "connect", "edge", "errors", "node"]
 _HOMES = {
     "AsyncClient": "_async.client",
     "Client": "_sync.client",
-    "Edge": "models",
-    "Node": "models",
+    "Edge": "definitions",
+    "Node": "definitions",
     "connect": "connecting",
-    "edge": "models",
-    "node": "models",
+    "edge": "definitions",
+    "node": "definitions",
 }
 
 

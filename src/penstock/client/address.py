@@ -6,6 +6,7 @@ import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from penstock.client.errors import Unreachable
 
@@ -15,6 +16,10 @@ class Address:
     url: str
     token: str | None = None
     username: str | None = None
+
+    @property
+    def is_local(self) -> bool:
+        return urlsplit(self.url).hostname in ("127.0.0.1", "::1", "localhost")
 
 
 def find(url: str | None, token: str | None, username: str | None) -> Address:

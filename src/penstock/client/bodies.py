@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
 
-
-def given(**values: object) -> dict[str, Any]:
+def given(**values: object) -> dict[str, object]:
     """Without what was left out, so that the server's own defaults hold."""
     return {name: value for name, value in values.items() if value is not None}

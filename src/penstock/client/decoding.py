@@ -11,7 +11,7 @@ import types
 import typing
 from datetime import datetime
 from functools import cache
-from typing import Any, TypeVar
+from typing import TypeVar
 
 T = TypeVar("T")
 
@@ -20,7 +20,7 @@ def decode(kind: type[T], value: object) -> T:
     """One object, as `kind`."""
     if not isinstance(value, dict):
         raise TypeError(f"{kind.__name__} is made from an object, not from {type(value).__name__}.")
-    hints = _hints(typing.cast("Any", kind))
+    hints = _hints(typing.cast("type", kind))
     fields = {
         name: _value(hints[name], value[name]) for name in hints if name in value and name != "raw"
     }
@@ -30,25 +30,23 @@ def decode(kind: type[T], value: object) -> T:
 
 
 @cache
-def _hints(kind: Any) -> dict[str, Any]:
+def _hints(kind: type) -> dict[str, object]:
+    if not dataclasses.is_dataclass(kind):
+        raise TypeError(f"{kind.__name__} is no dataclass.")
     names = {field.name for field in dataclasses.fields(kind) if field.init}
     return {name: hint for name, hint in typing.get_type_hints(kind).items() if name in names}
 
 
-def _value(hint: Any, value: Any) -> Any:
+def _value(hint: object, value: object) -> object:
     if value is None:
         return None
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
         [hint] = [option for option in typing.get_args(hint) if option is not types.NoneType][:1]
-    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
-    if origin in (list, tuple):
-        return tuple(_value(arguments[0], item) for item in value)
-    if hint is datetime:
-        return moment(value)
+    if isinstance(value, list) and typing.get_origin(hint) in (list, tuple):
+        inner = typing.get_args(hint)[0]
+        return tuple(_value(inner, item) for item in value)
+    if hint is datetime and isinstance(value, str):
+        return datetime.fromisoformat(value)
     if isinstance(hint, type) and dataclasses.is_dataclass(hint):
         return decode(hint, value)
     return value
-
-
-def moment(text: str) -> datetime:
-    return datetime.fromisoformat(text)

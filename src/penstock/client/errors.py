@@ -31,7 +31,10 @@ except penstock.errors.NotFound as e:
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from penstock.client.json_value import JsonObject
 
 
 class ClientError(Exception):
@@ -44,7 +47,7 @@ class ClientError(Exception):
         code: str,
         status: int,
         hint: str | None = None,
-        details: dict[str, Any] | None = None,
+        details: JsonObject | None = None,
         request_id: str | None = None,
     ) -> None:
         super().__init__(message)
@@ -52,7 +55,7 @@ class ClientError(Exception):
         self.code = code
         self.status = status
         self.hint = hint
-        self.details: dict[str, Any] = details or {}
+        self.details: JsonObject = details or {}
         self.request_id = request_id
 
     def __str__(self) -> str:

@@ -10,14 +10,18 @@ import base64
 import json
 from datetime import date, datetime
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from types import ModuleType
 
+    import igraph
     import pyarrow
 
-_READ: dict[str, Callable[[Any], Any]] = {
+    from penstock.client.graph_shapes import Cell, Element
+
+_READ: dict[str, Callable[[str], Cell]] = {
     "DATE": date.fromisoformat,
     "TIMESTAMP": datetime.fromisoformat,
     "BLOB": base64.b64decode,
@@ -37,7 +41,7 @@ _ARROW = {
 }
 
 
-def typed(kind: str, values: Sequence[Any]) -> list[Any]:
+def typed(kind: str, values: Sequence[Cell]) -> list[Cell]:
     """A column's values as Python has them."""
     read = _READ.get(kind)
     if read is None:
@@ -45,7 +49,7 @@ def typed(kind: str, values: Sequence[Any]) -> list[Any]:
     return [read(value) if isinstance(value, str) else value for value in values]
 
 
-def arrow(columns: Mapping[str, tuple[str, Sequence[Any]]]) -> pyarrow.Table:
+def arrow(columns: Mapping[str, tuple[str, Sequence[Cell]]]) -> pyarrow.Table:
     """A table of columns, each with its type and its values."""
     table: pyarrow.Table = needed("pyarrow").table(
         {name: _array(*column) for name, column in columns.items()}
@@ -53,7 +57,7 @@ def arrow(columns: Mapping[str, tuple[str, Sequence[Any]]]) -> pyarrow.Table:
     return table
 
 
-def _array(kind: str, values: Sequence[Any]) -> Any:
+def _array(kind: str, values: Sequence[Cell]) -> pyarrow.Array:
     arrow = needed("pyarrow")
     if kind == "TIMESTAMP":
         return arrow.array(typed(kind, values), arrow.timestamp("us", tz="UTC"))
@@ -69,15 +73,13 @@ def _array(kind: str, values: Sequence[Any]) -> Any:
         )
 
 
-def igraph_of(
-    nodes: Mapping[str, Mapping[str, Any]], edges: Mapping[str, Mapping[str, Any]]
-) -> Any:
+def igraph_of(nodes: Mapping[str, Element], edges: Mapping[str, Element]) -> igraph.Graph:
     """A directed `igraph.Graph`, properties as attributes; a node that is only an edge's end has
     its id alone."""
     ends = (edge[end] for edge in edges.values() for end in ("_src", "_dst"))
     names = list(dict.fromkeys([*nodes, *ends]))
     place = {name: index for index, name in enumerate(names)}
-    graph = needed("igraph").Graph(n=len(names), directed=True)
+    graph: igraph.Graph = needed("igraph").Graph(n=len(names), directed=True)
     graph.vs["name"] = names
     for attribute in dict.fromkeys(key for node in nodes.values() for key in node if key != "name"):
         graph.vs[attribute] = [nodes.get(name, {}).get(attribute) for name in names]
@@ -89,7 +91,7 @@ def igraph_of(
     return graph
 
 
-def needed(name: str) -> Any:
+def needed(name: str) -> ModuleType:
     """A package that is not everybody's, or the one line that gets it."""
     try:
         return import_module(name)

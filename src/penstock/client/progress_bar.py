@@ -6,7 +6,7 @@ import html
 import sys
 from contextlib import contextmanager
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -43,7 +43,7 @@ def _in_a_terminal(title: str) -> Iterator[Callable[[float, str], None]]:
 def _in_a_cell(title: str) -> Callable[[float, str], None]:
     """One output that is written over; it needs no widget, so it is there in every front end and in
     exports."""
-    notebook: Any = import_module("IPython.display")
+    notebook = import_module("IPython.display")
     shown = notebook.display(notebook.HTML(_picture(title, 0.0, "")), display_id=True)
 
     def draw(percent: float, step: str) -> None:

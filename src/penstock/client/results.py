@@ -9,7 +9,7 @@ from __future__ import annotations
 import html
 from dataclasses import dataclass, field
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.client.frames import arrow, igraph_of, needed, typed
 from penstock.client.text import printable
@@ -18,11 +18,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    import igraph
     import networkx
     import pandas
     import polars
     import pyarrow
+    from rich.console import Group
 
+    from penstock.client.graph_shapes import Cell, Element
     from penstock.widget.contract import View
     from penstock.widget.expansion import Neighbors
 
@@ -36,7 +39,7 @@ class QueryResult:
 
     columns: tuple[str, ...]
     column_types: tuple[str, ...]
-    rows: Sequence[Sequence[Any]]
+    rows: Sequence[Sequence[Cell]]
     execution_time_ms: int = 0
     truncated: bool = False
     neighbors: Neighbors | None = field(default=None, compare=False)
@@ -44,13 +47,13 @@ class QueryResult:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __iter__(self) -> Iterator[dict[str, Any]]:
+    def __iter__(self) -> Iterator[Element]:
         return (dict(zip(self.columns, row, strict=True)) for row in self.rows)
 
-    def __getitem__(self, index: int) -> dict[str, Any]:
+    def __getitem__(self, index: int) -> Element:
         return dict(zip(self.columns, self.rows[index], strict=True))
 
-    def scalar(self) -> Any:
+    def scalar(self) -> Cell:
         """The one value of a result of one row and one column."""
         if len(self.rows) != 1 or len(self.columns) != 1:
             raise ValueError(
@@ -59,11 +62,11 @@ class QueryResult:
             )
         return self.rows[0][0]
 
-    def column(self, name: str) -> list[Any]:
+    def column(self, name: str) -> list[Cell]:
         place = self.columns.index(name)
         return [row[place] for row in self.rows]
 
-    def to_dicts(self) -> list[dict[str, Any]]:
+    def to_dicts(self) -> list[Element]:
         return list(self)
 
     def to_pandas(self) -> pandas.DataFrame:
@@ -83,11 +86,11 @@ class QueryResult:
     def to_parquet(self, path: str | Path) -> None:
         needed("pyarrow.parquet").write_table(self.to_arrow(), path)
 
-    def nodes(self) -> dict[str, dict[str, Any]]:
+    def nodes(self) -> dict[str, Element]:
         """Every node that the result holds, alone, in lists or in paths, by its id."""
         return {element["_id"]: element for element in _elements(self.rows) if "_label" in element}
 
-    def edges(self) -> dict[str, dict[str, Any]]:
+    def edges(self) -> dict[str, Element]:
         return {
             element["_id"]: element
             for element in _elements(self.rows)
@@ -103,11 +106,11 @@ class QueryResult:
             graph.add_edge(edge["_src"], edge["_dst"], key=key, **edge)
         return graph
 
-    def to_igraph(self) -> Any:
+    def to_igraph(self) -> igraph.Graph:
         """The same as an `igraph.Graph`: a vertex's `name` is its id, its caption its `label`."""
         return igraph_of(self.nodes(), self.edges())
 
-    def _typed(self) -> dict[str, list[Any]]:
+    def _typed(self) -> dict[str, list[Cell]]:
         kinds = zip(self.columns, self.column_types, strict=True)
         return {name: typed(kind, self.column(name)) for name, kind in kinds}
 
@@ -151,7 +154,7 @@ class QueryResult:
             expand_cap=expand_cap,
         )
 
-    def __rich__(self) -> Any:
+    def __rich__(self) -> Group:
         from rich.console import Group
         from rich.table import Table
         from rich.text import Text
@@ -208,7 +211,7 @@ def _text(value: object) -> str:
     return "" if value is None else str(value)
 
 
-def _elements(value: object) -> Iterator[dict[str, Any]]:
+def _elements(value: object) -> Iterator[Element]:
     if isinstance(value, dict):
         if "_id" in value:
             yield value

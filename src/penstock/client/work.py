@@ -1,18 +1,11 @@
-"""Long-running work: jobs, recipe runs and algorithm executions, and their progress."""
+"""Long-running work that graph servers do, and how far any work is."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime  # noqa: TC003 - the decoder reads the fields' types
-from typing import Any
 
-from penstock.client.words import (  # noqa: TC001 - the decoder reads the fields' types
-    JobStatus,
-    MaintenanceStatus,
-    RunStatus,
-)
-
-Raw = dict[str, Any]
+from penstock.client.json_value import JsonObject  # noqa: TC001 - the decoder reads the fields' types
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,66 +15,6 @@ class Change:
     status: str
     percent: float = 0.0
     step: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobInfo:
-    """A job; what a list leaves out (payload, result, attempts) is there after `refresh()`."""
-
-    id: int
-    kind: str = ""
-    queue: str = ""
-    priority: int = 0
-    status: JobStatus = "queued"
-    attempt_no: int = 0
-    max_attempts: int = 0
-    created_at: datetime | None = None
-    created_by: str | None = None
-    group_id: int | None = None
-    lock_key: str | None = None
-    unique_key: str | None = None
-    retry_of: int | None = None
-    worker: str | None = None
-    claimed_at: datetime | None = None
-    lease_until: datetime | None = None
-    wake_at: datetime | None = None
-    deadline: datetime | None = None
-    finished_at: datetime | None = None
-    polls: int = 0
-    progress: Any = None
-    error: Any = None
-    payload: Any = None
-    result: Any = None
-    trace: str | None = None
-    lock: Raw | None = None
-    attempts: tuple[Raw, ...] = ()
-    maintenance_status: MaintenanceStatus | None = None
-    raw: Raw = field(default_factory=dict, repr=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunInfo:
-    """A run of a recipe."""
-
-    run_id: int
-    recipe_id: str | None = None
-    recipe_version: int | None = None
-    name: str = ""
-    status: RunStatus = "staging"
-    progress: Raw = field(default_factory=dict)
-    owner: str = ""
-    parameters: Raw = field(default_factory=dict)
-    totals: Raw | None = None
-    rules: tuple[Raw, ...] | None = None
-    timings: Raw | None = None
-    evidence_sha256: str | None = None
-    error: Raw | None = None
-    retry_of: int | None = None
-    callback_secret: str | None = field(default=None, repr=False)
-    created_at: datetime | None = None
-    ready_at: datetime | None = None
-    finished_at: datetime | None = None
-    raw: Raw = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,5 +34,5 @@ class ExecutionInfo:
     elapsed_ms: int | None = None
     progress_percent: float | None = None
     error_message: str | None = None
-    result: Raw = field(default_factory=dict)
-    raw: Raw = field(default_factory=dict, repr=False)
+    result: JsonObject = field(default_factory=dict)
+    raw: JsonObject = field(default_factory=dict, repr=False)

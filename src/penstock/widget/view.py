@@ -10,7 +10,7 @@ import asyncio
 import html
 from collections.abc import Awaitable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import anywidget
 import traitlets
@@ -37,7 +37,7 @@ class GraphView(anywidget.AnyWidget):
 
     _esm = Path(__file__).parent / "static" / "widget.js"
 
-    data: traitlets.Dict[str, Any] = traitlets.Dict().tag(sync=True)
+    data: traitlets.Dict[str, object] = traitlets.Dict().tag(sync=True)
     colour_by = traitlets.Unicode(None, allow_none=True).tag(sync=True)
     size_by = traitlets.Unicode(None, allow_none=True).tag(sync=True)
     search = traitlets.Unicode("").tag(sync=True)
@@ -123,7 +123,9 @@ class GraphView(anywidget.AnyWidget):
         target.write_text(self._page(title), encoding="utf-8")
         return target
 
-    def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
+    def _repr_mimebundle_(
+        self, **kwargs: dict[object, object]
+    ) -> tuple[dict[str, object], dict[str, object]] | None:
         bundle = super()._repr_mimebundle_(**kwargs)
         if bundle is None:
             return None

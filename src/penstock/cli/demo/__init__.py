@@ -16,16 +16,15 @@ import time
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from penstock.cli.demo import books, lake, page, rings, setup, worker_kills
 from penstock.cli.demo.result import Played
 from penstock.cli.home import Home, default_home
-from penstock.cli.output import FAILED, emit, err, out
+from penstock.cli.output import FAILED, Json, emit, err, out
 from penstock.client import Client
-from penstock.client.session import Session
 from penstock.kit.scratch import scratch_folder
 
 if TYPE_CHECKING:
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
 
     from penstock.cli.stack import Stack
 
-Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON and nothing else.")]
 To = Annotated[Path, Parameter(name="--page", help="The HTML file to write.")]
 PAGE = Path("penstock-demo.html")
 
@@ -83,8 +81,8 @@ def _acts(
     stack: Stack, url: str, home: Home, since: datetime, say: Callable[[str], None], *, quiet: bool
 ) -> Played:
     started = time.monotonic()
-    with Session(stack.url, stack.home.secret("operator_token")) as http:
-        story = worker_kills.play(stack, http, since, say, quiet=quiet)
+    with Client(stack.url, stack.home.secret("operator_token")) as ps:
+        story = worker_kills.play(stack, ps, since, say, quiet=quiet)
     token = home.secret("operator_token")
     with Client(url, token) as ps:
         put = setup.put(ps, home)
@@ -123,7 +121,7 @@ def _command() -> str:
     return "penstock" if shutil.which("penstock") else os.path.relpath(sys.argv[0])
 
 
-def _document(played: Played, file: Path, home: Home) -> dict[str, Any]:
+def _document(played: Played, file: Path, home: Home) -> dict[str, object]:
     return {
         "storm": worker_kills.document(played.storm),
         "rings": rings.document(played.rings),

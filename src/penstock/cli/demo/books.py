@@ -7,19 +7,20 @@ import csv
 import io
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
-
-from rich.table import Table
+from typing import TYPE_CHECKING
 
 from penstock.cli.output import out
+from penstock.cli.tabular import table
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.client import Client
+    from penstock.client.totals import Money, RuleTotals, SideTotals
 
-RECIPE: dict[str, Any] = {
-    "recipe_id": "invoices-vs-payments",
+RECIPE_ID = "invoices-vs-payments"
+RECIPE: dict[str, object] = {
+    "recipe_id": RECIPE_ID,
     "name": "October: invoices against payments",
     "sources": {
         "left": {"source": "demo", "table": "invoices", "primary_key": ["invoice_no"]},
@@ -125,10 +126,9 @@ class Books:
 
 def prepare(ps: Client) -> str:
     """The recipe, saved where it is not yet; returns its id."""
-    recipe_id: str = RECIPE["recipe_id"]
-    if all(recipe["recipe_id"] != recipe_id for recipe in ps.reconcile.recipes()):
+    if all(recipe["recipe_id"] != RECIPE_ID for recipe in ps.reconcile.recipes()):
         ps.reconcile.save(RECIPE)
-    return recipe_id
+    return RECIPE_ID
 
 
 def agree(ps: Client, recipe_id: str, say: Callable[[str], None], *, quiet: bool) -> Books:
@@ -136,17 +136,17 @@ def agree(ps: Client, recipe_id: str, say: Callable[[str], None], *, quiet: bool
     totals = run.totals
     books = Books(
         run_id=run.id,
-        sides={side: _side(totals[side], run.evidence(table)) for side, table in SIDES.items()},
-        rules=tuple(_rule(rule) for rule in run.data["rules"]),
-        evidence_sha256=run.data["evidence_sha256"],
-        seconds=sum(run.data["timings"].values()),
+        sides={side: _side(totals[side], run.evidence(breaks)) for side, breaks in SIDES.items()},
+        rules=tuple(map(_rule, run.rules)),
+        evidence_sha256=run.info.evidence_sha256 or "",
+        seconds=sum((run.info.timings or {}).values()),
     )
     counts = [f"{side.rows:,}" for side in books.sides.values()]
     say(f"{counts[0]} invoices against {counts[1]} payments in {books.seconds:.1f} s")
     return books
 
 
-def _side(totals: dict[str, Any], evidence: bytes) -> Side:
+def _side(totals: SideTotals, evidence: bytes) -> Side:
     return Side(
         rows=totals["rows"],
         matched=totals["matched"],
@@ -172,24 +172,21 @@ def _break(row: dict[str, str]) -> Break:
     )
 
 
-def _rule(rule: dict[str, Any]) -> Rule:
+def _rule(rule: RuleTotals) -> Rule:
     sums = {side: _money(amounts) for side, amounts in rule["amounts"].items()}
     return Rule(name=rule["name"], matches=rule["matches"], left=sums["left"], right=sums["right"])
 
 
-def _money(by_currency: dict[str, str]) -> Decimal:
+def _money(by_currency: Money) -> Decimal:
     return sum(map(Decimal, by_currency.values()), Decimal())
 
 
 def show(books: Books) -> None:
-    table = Table(
-        title="Invoices against payments", box=None, header_style="bold", title_justify="left"
-    )
-    for heading in ("", "invoices", "EUR", "payments", "EUR"):
-        table.add_column(heading, justify="left" if not heading else "right")
+    figures = ("invoices", "EUR", "payments", "EUR")
+    drawn = table("", *figures, right=figures, title="Invoices against payments")
     sides = tuple(books.sides.values())
     for rule in books.rules:
-        table.add_row(
+        drawn.add_row(
             f"[green]✓[/green] {rule.name}",
             f"{rule.matches:,}",
             f"{rule.left:,.2f}",
@@ -198,13 +195,13 @@ def show(books: Books) -> None:
         )
     for reason in dict.fromkeys(reason for side in sides for reason in side.reasons):
         cells = (side.reasons.get(reason, (0, Decimal())) for side in sides)
-        figures = (text for rows, amount in cells for text in (f"{rows:,}", f"{amount:,.2f}"))
-        table.add_row(f"[red]✗[/red] {reason.replace('_', ' ')}", *figures)
-    table.add_row(
+        texts = (text for rows, amount in cells for text in (f"{rows:,}", f"{amount:,.2f}"))
+        drawn.add_row(f"[red]✗[/red] {reason.replace('_', ' ')}", *texts)
+    drawn.add_row(
         "[bold]read[/bold]",
         *(text for side in sides for text in (f"{side.rows:,}", f"{side.read_amount:,.2f}")),
     )
-    out.print(table)
+    out.print(drawn)
     mark = "[green]✓[/green] It ties to the cent" if books.good else "[red]✗[/red] It does not tie"
     out.print(
         f"\n{mark}: matched plus breaks is what was read, on both sides. Matched in "
@@ -212,7 +209,7 @@ def show(books: Books) -> None:
     )
 
 
-def document(books: Books) -> dict[str, Any]:
+def document(books: Books) -> dict[str, object]:
     return {
         "run_id": books.run_id,
         "rules": {rule.name: rule.matches for rule in books.rules},

@@ -4,11 +4,10 @@ it."""
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
-
-from rich.table import Table
+from typing import TYPE_CHECKING
 
 from penstock.cli.output import out
+from penstock.cli.tabular import table
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -93,19 +92,17 @@ def _look(table: IcebergTable) -> Look:
 
 
 def show(result: Kept) -> None:
-    table = Table(title=f"The table {NAME}", box=None, header_style="bold", title_justify="left")
-    for heading in ("", "before", "after"):
-        table.add_column(heading, justify="left" if not heading else "right")
+    drawn = table("", "before", "after", right=("before", "after"), title=f"The table {NAME}")
     for name, title in (
         ("files", "files"),
         ("manifests", "manifests"),
         ("kilobytes", "kB"),
         ("rows", "rows"),
     ):
-        table.add_row(
+        drawn.add_row(
             title, *(f"{getattr(look, name):,}" for look in (result.before, result.after))
         )
-    out.print(table)
+    out.print(drawn)
     mark = "[green]✓[/green] The same rows" if result.good else "[red]✗[/red] Not as it should be"
     out.print(
         f"\n{mark} in {result.after.files:,} of {result.before.files:,} files, locked and fenced "
@@ -113,7 +110,7 @@ def show(result: Kept) -> None:
     )
 
 
-def document(result: Kept) -> dict[str, Any]:
+def document(result: Kept) -> dict[str, object]:
     looks = {"before": result.before, "after": result.after}
     counted = {
         name: asdict(look) | {"files": look.files, "kilobytes": look.kilobytes}

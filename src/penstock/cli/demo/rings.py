@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from rich.table import Table
 from rich.text import Text
 
 from penstock.cli.output import out
+from penstock.cli.tabular import table
 from penstock.client import edge, node
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from penstock.client import Client
     from penstock.client._sync.instances import Graph
+    from penstock.client.graph_shapes import Element
 
 MAPPING = "Fraud rings"
 LARGE = 9000
@@ -105,8 +106,8 @@ class Ring:
     people: list[str]
     passed: float
     device: str | None
-    nodes: dict[str, dict[str, Any]]
-    edges: dict[str, dict[str, Any]]
+    nodes: dict[str, Element]
+    edges: dict[str, Element]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,24 +159,22 @@ def find(ps: Client, mapping_id: int, say: Callable[[str], None], *, quiet: bool
 
 
 def show(rings: Rings) -> None:
-    table = Table(
+    drawn = table(
+        "accounts",
+        "passed around",
+        "shared",
+        "people",
+        right=("accounts", "passed around"),
         title="Accounts that pass money in a circle",
-        box=None,
-        header_style="bold",
-        title_justify="left",
     )
-    for heading in ("accounts", "passed around", "shared", "people"):
-        table.add_column(
-            heading, justify="right" if heading in ("accounts", "passed around") else "left"
-        )
     for ring in rings.found:
-        table.add_row(
+        drawn.add_row(
             str(ring.accounts),
             f"{ring.passed:,.2f}",
             ring.device or "",
             Text(", ".join(ring.people)),
         )
-    out.print(table)
+    out.print(drawn)
     out.print(
         f"\n[green]✓[/green] [bold]{len(rings.found)}[/bold] rings in {rings.nodes:,} nodes and "
         f"{rings.edges:,} edges; from tables to a running graph in {rings.seconds_to_graph:.1f} "
@@ -183,7 +182,7 @@ def show(rings: Rings) -> None:
     )
 
 
-def document(rings: Rings) -> dict[str, Any]:
+def document(rings: Rings) -> dict[str, object]:
     documents = [
         {key: value for key, value in asdict(ring).items() if key not in ("nodes", "edges")}
         for ring in rings.found
@@ -197,7 +196,7 @@ def document(rings: Rings) -> dict[str, Any]:
     }
 
 
-def _ring(graph: Graph, row: dict[str, Any]) -> Ring:
+def _ring(graph: Graph, row: Element) -> Ring:
     ring = {"ring": row["ring"]}
     money, owners = graph.query(MONEY, ring), graph.query(OWNERS, ring)
     drawn = [money, owners]

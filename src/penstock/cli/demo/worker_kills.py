@@ -10,27 +10,34 @@ import os
 import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import islice
 from signal import SIGCONT, SIGKILL, SIGSTOP
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from rich.live import Live
 from rich.progress_bar import ProgressBar
-from rich.table import Table
 
 from penstock.cli.jobs import coloured
 from penstock.cli.output import err, out
+from penstock.cli.tabular import table
+from penstock.client._sync.waiting import percent_and_step
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from rich.table import Table
+
     from penstock.cli.stack import Stack
-    from penstock.client.session import Session
+    from penstock.client import Client
+    from penstock.client.models import JobInfo
 
 WORKERS = 3
 JOBS = 18
 STEPS = 8
 STEP_SECONDS = 0.25
 PATIENCE = 180.0
+NEWEST = 100
+"""How many probe jobs are looked at for ours."""
 HURRIED = {"PENSTOCK_WORKER_SLOTS": "3", "PENSTOCK_REAP_SECONDS": "0.5"}
 """Few slots a worker, so that several hold jobs at once, and a quick reaper."""
 T = TypeVar("T")
@@ -40,7 +47,7 @@ T = TypeVar("T")
 class Story:
     """What the demo did, and what became of it."""
 
-    jobs: list[dict[str, Any]] = field(default_factory=list)
+    jobs: list[JobInfo] = field(default_factory=list)
     killed: str = ""
     killed_held: list[int] = field(default_factory=list)
     frozen: str = ""
@@ -52,7 +59,7 @@ class Story:
 
     @property
     def ended_once(self) -> int:
-        return sum(job["status"] == "succeeded" and _ends(job) == 1 for job in self.jobs)
+        return sum(job.status == "succeeded" and _ends(job) == 1 for job in self.jobs)
 
     @property
     def good(self) -> bool:
@@ -60,25 +67,20 @@ class Story:
 
 
 def play(
-    stack: Stack, http: Session, since: datetime, say: Callable[[str], None], *, quiet: bool
+    stack: Stack, ps: Client, since: datetime, say: Callable[[str], None], *, quiet: bool
 ) -> Story:
     """Once all workers that were started `since` then are there, so that none of them finds the
     jobs taken."""
     story, started = Story(), time.monotonic()
-    _until(lambda: _here(http, since), lambda count: count >= WORKERS)
+    _until(lambda: _here(ps, since), lambda count: count >= WORKERS)
     payload = {"steps": STEPS, "seconds_per_step": STEP_SECONDS}
-    ids = [
-        http.call("POST", "/api/jobs", json={"kind": "probe", "payload": payload})["data"]["id"]
-        for _ in range(JOBS)
-    ]
+    ids = [ps.jobs.create("probe", payload).id for _ in range(JOBS)]
     say(f"{JOBS} jobs enqueued")
     with Live(console=err, refresh_per_second=8, transient=True) as live:
 
-        def look() -> list[dict[str, Any]]:
-            page = http.call("GET", "/api/jobs", kind="probe", limit=100)
-            jobs = sorted(
-                (job for job in page["data"] if job["id"] in ids), key=lambda job: int(job["id"])
-            )
+        def look() -> list[JobInfo]:
+            newest = (job.info for job in islice(ps.jobs.list(kind="probe"), NEWEST))
+            jobs = sorted((job for job in newest if job.id in ids), key=lambda job: job.id)
             if not quiet:
                 live.update(_board(jobs))
             return jobs
@@ -87,22 +89,20 @@ def play(
         (story.killed, story.killed_held), (story.frozen, story.frozen_held) = list(
             _holders(jobs).items()
         )[:2]
-        victim, sleeper = (
-            stack.members[name.rpartition("/")[2]].pid for name in (story.killed, story.frozen)
-        )
+        victim, sleeper = (stack.members[short(name)].pid for name in (story.killed, story.frozen))
         story.struck_at = datetime.now(UTC)
         os.kill(victim, SIGKILL)
         os.kill(sleeper, SIGSTOP)
         say(f"[red]kill -9[/red] {story.killed}, which held jobs {_listed(story.killed_held)}")
         say(f"[blue]froze[/blue] {story.frozen}, which held jobs {_listed(story.frozen_held)}")
-        _until(look, lambda rows: all(job["status"] == "succeeded" for job in rows))
+        _until(look, lambda rows: all(job.status == "succeeded" for job in rows))
         os.kill(sleeper, SIGCONT)
         say(
             f"[blue]woke[/blue] {story.frozen}: its jobs are done by others, its own writes come "
             "too late"
         )
-        story.stale_refused = _until(lambda: _stale(http), lambda count: count > 0)
-        story.jobs = [http.call("GET", f"/api/jobs/{job_id}")["data"] for job_id in ids]
+        story.stale_refused = _until(lambda: _stale(ps), lambda count: count > 0)
+        story.jobs = [ps.jobs.get(job_id).info for job_id in ids]
     story.seconds = time.monotonic() - started
     return story
 
@@ -118,63 +118,60 @@ def _until(look: Callable[[], T], enough: Callable[[T], bool]) -> T:
     return value
 
 
-def _here(http: Session, since: datetime) -> int:
-    workers = http.call("GET", "/api/workers")["data"]
+def _here(ps: Client, since: datetime) -> int:
+    workers = ps.operations.workers()
     return sum(datetime.fromisoformat(worker["started_at"]) >= since for worker in workers)
 
 
-def _holders(jobs: list[dict[str, Any]]) -> dict[str, list[int]]:
+def _holders(jobs: list[JobInfo]) -> dict[str, list[int]]:
     jobs_by_worker: dict[str, list[int]] = {}
     for job in jobs:
-        if job["status"] == "running":
-            jobs_by_worker.setdefault(job["worker"], []).append(job["id"])
+        if job.status == "running":
+            jobs_by_worker.setdefault(job.worker or "", []).append(job.id)
     return jobs_by_worker
 
 
-def _stale(http: Session) -> int:
-    text = http.text("/metrics")
+def _stale(ps: Client) -> int:
+    text = ps.transport.content("GET", "/metrics", path={}).decode()
     lines = (line for line in text.splitlines() if line.startswith("penstock_stale_attempts_total"))
     return int(sum(float(line.rpartition(" ")[2]) for line in lines))
 
 
-def _ends(job: dict[str, Any]) -> int:
-    return sum(attempt["how"] in ("succeeded", "failed") for attempt in job["attempts"])
+def _ends(job: JobInfo) -> int:
+    return sum(attempt["how"] in ("succeeded", "failed") for attempt in job.attempts)
 
 
-def _board(jobs: list[dict[str, Any]]) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for heading in ("job", "status", "attempt", "worker", "progress"):
-        table.add_column(heading)
+def _board(jobs: list[JobInfo]) -> Table:
+    drawn = table("job", "status", "attempt", "worker", "progress")
     for job in jobs:
-        share = 100 if job["status"] == "succeeded" else (job["progress"] or {}).get("percent", 0)
+        percent, _ = percent_and_step(job.progress, "step", "")
+        share = 100 if job.status == "succeeded" else percent
         bar = ProgressBar(total=100, completed=share, width=24)
-        worker = (job["worker"] or "").rpartition("/")[2]
-        table.add_row(str(job["id"]), coloured(job["status"]), str(job["attempt_no"]), worker, bar)
-    return table
+        drawn.add_row(
+            str(job.id), coloured(job.status), str(job.attempt_no), short(job.worker), bar
+        )
+    return drawn
+
+
+def short(worker: str | None) -> str:
+    """A worker's name without its machine."""
+    return (worker or "").rpartition("/")[2]
 
 
 def show(story: Story) -> None:
-    table = Table(
-        title="Jobs that needed more than one attempt",
-        box=None,
-        header_style="bold",
-        title_justify="left",
-    )
-    for heading in ("job", "attempt", "worker", "how it ended", "fence"):
-        table.add_column(heading)
+    title = "Jobs that needed more than one attempt"
+    drawn = table("job", "attempt", "worker", "how it ended", "fence", title=title)
     for job in story.jobs:
-        if len(job["attempts"]) > 1:
-            for attempt in job["attempts"]:
-                worker = attempt["worker"].rpartition("/")[2]
-                fence = f"[dim]{attempt['attempt_id']}[/dim]"
-                table.add_row(
-                    str(job["id"]),
+        if len(job.attempts) > 1:
+            for attempt in job.attempts:
+                drawn.add_row(
+                    str(job.id),
                     str(attempt["attempt_no"]),
-                    worker,
+                    short(attempt["worker"]),
                     coloured(attempt["how"]),
-                    fence,
+                    f"[dim]{attempt['attempt_id']}[/dim]",
                 )
-    out.print(table)
+    out.print(drawn)
     mark = "[green]✓[/green]" if story.good else "[red]✗[/red]"
     out.print(
         f"\n{mark} [bold]{story.ended_once} of {JOBS}[/bold] jobs ended exactly once in "
@@ -188,7 +185,7 @@ def _listed(ids: list[int]) -> str:
     return ", ".join(map(str, ids))
 
 
-def document(story: Story) -> dict[str, Any]:
+def document(story: Story) -> dict[str, object]:
     return {
         "jobs": JOBS,
         "ended_once": story.ended_once,

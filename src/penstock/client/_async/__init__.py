@@ -1,2 +1,1 @@
-"""The asynchronous core. The synchronous face beside it is written from it by `python -m
-tools.unasync`."""
+"""The asynchronous client, from which `tools.generate` writes the synchronous one."""

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.client._async.waiting import changes, until_settled
+from penstock.client._async.waiting import AsyncWork, failed
+from penstock.client.bodies import given
 from penstock.client.decoding import decode
-from penstock.client.errors import Failed
-from penstock.client.work import Change, ExecutionInfo
+from penstock.client.work import ExecutionInfo
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
+    from typing import Self
 
     from penstock.client._async.transport import AsyncTransport
+    from penstock.client.errors import Failed
+    from penstock.client.graph_shapes import AlgorithmListed
+    from penstock.client.json_value import JsonObject
 
 _OWN = {
     "node_label",
@@ -28,17 +32,16 @@ _OWN = {
 }
 
 
-OPEN = ("running",)
-
-
-class AsyncExecution:
+class AsyncExecution(AsyncWork):
     """One run of an algorithm, finished or under way."""
+
+    OPEN = ("running",)
+    GOOD = "completed"
 
     def __init__(
         self, transport: AsyncTransport, slug: str, family: str, info: ExecutionInfo
     ) -> None:
-        self._transport = transport
-        self._path = {"slug": slug, "id": info.execution_id}
+        super().__init__(transport, slug=slug, id=info.execution_id)
         self._family = family
         self.info: ExecutionInfo = info
 
@@ -47,13 +50,13 @@ class AsyncExecution:
         return self.info.status
 
     @property
-    def result(self) -> dict[str, Any]:
+    def result(self) -> JsonObject:
         return self.info.result
 
     def __repr__(self) -> str:
         return f"<Execution {self.info.algorithm_name} {self.status}>"
 
-    async def refresh(self) -> AsyncExecution:
+    async def refresh(self) -> Self:
         answer = await self._transport.call(
             "GET", f"/wrapper/{{slug}}/{self._family}/status/{{id}}", path=self._path
         )
@@ -63,21 +66,12 @@ class AsyncExecution:
     async def how_far(self) -> tuple[float, str]:
         return self.info.progress_percent or 0.0, self.status
 
-    async def events(self) -> AsyncIterator[Change]:
-        """Where it is, at every change until it is over."""
-        async for item in changes(self, OPEN):
-            yield item
+    def _title(self) -> str:
+        return self.info.algorithm_name
 
-    async def wait(self, timeout: float | None = None, *, progress: bool = True) -> AsyncExecution:
-        """Until it is over; Failed, with the cause, when it did not complete."""
-        await until_settled(self, self.info.algorithm_name, OPEN, timeout=timeout, show=progress)
-        if self.status != "completed":
-            message = (
-                f"{self.info.algorithm_name} {self.status}: "
-                f"{self.info.error_message or 'no reason was given'}"
-            )
-            raise Failed(message, code="ALGORITHM_FAILED", status=200)
-        return self
+    def _failure(self) -> Failed:
+        what = f"{self.info.algorithm_name} {self.status}"
+        return failed(what, self.info.error_message, code="ALGORITHM_FAILED")
 
     async def cancel(self) -> AsyncExecution:
         template = f"/wrapper/{{slug}}/{self._family}/executions/{{id}}"
@@ -97,8 +91,10 @@ class AsyncAlgorithms:
         if name.startswith("_"):
             raise AttributeError(name)
 
-        async def algorithm(**arguments: Any) -> AsyncExecution:
-            return await self.run(name, **arguments)
+        async def algorithm(
+            *, write: str | None = None, wait: bool = True, progress: bool = True, **own: object
+        ) -> AsyncExecution:
+            return await self.run(name, write=write, wait=wait, progress=progress, **own)
 
         algorithm.__name__ = name
         return algorithm
@@ -110,13 +106,12 @@ class AsyncAlgorithms:
         write: str | None = None,
         wait: bool = True,
         progress: bool = True,
-        **arguments: Any,
+        **arguments: object,
     ) -> AsyncExecution:
         """What is no word of the request itself goes to the algorithm as a parameter."""
         body = {key: value for key, value in arguments.items() if key in _OWN}
         body["parameters"] = {key: value for key, value in arguments.items() if key not in _OWN}
-        if write is not None:
-            body["result_property"] = write
+        body |= given(result_property=write)
         answer = await self._call(
             "POST", f"/wrapper/{{slug}}/{self._family}/{{name}}", name=name, json=body
         )
@@ -125,26 +120,23 @@ class AsyncAlgorithms:
         )
         return await execution.wait(progress=progress) if wait else execution
 
-    async def catalogue(self, category: str | None = None) -> list[dict[str, Any]]:
-        query = {"category": category}
+    async def catalogue(self, category: str | None = None) -> list[AlgorithmListed]:
+        """The algorithms of this family, or of one category."""
         answer = await self._call(
-            "GET", f"/wrapper/{{slug}}/{self._family}/algorithms", query=query
+            "GET", f"/wrapper/{{slug}}/{self._family}/algorithms", query={"category": category}
         )
-        algorithms: list[dict[str, Any]] = (
-            answer["algorithms"] if isinstance(answer, dict) else answer
-        )
+        algorithms: list[AlgorithmListed] = answer["algorithms"]
         return algorithms
 
-    async def describe(self, name: str) -> dict[str, Any]:
+    async def describe(self, name: str) -> AlgorithmListed:
         template = f"/wrapper/{{slug}}/{self._family}/algorithms/{{name}}"
-        description: dict[str, Any] = await self._call("GET", template, name=name)
+        description: AlgorithmListed = await self._call("GET", template, name=name)
         return description
 
-    async def executions(self) -> list[dict[str, Any]]:
+    async def executions(self) -> list[JsonObject]:
+        """Runs of this family's algorithms on this graph."""
         answer = await self._call("GET", f"/wrapper/{{slug}}/{self._family}/executions")
-        executions: list[dict[str, Any]] = (
-            answer["executions"] if isinstance(answer, dict) else answer
-        )
+        executions: list[JsonObject] = answer["executions"]
         return executions
 
     async def _call(

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import anyio
 
 from penstock.client._async.algorithms import AsyncAlgorithms
 from penstock.client._async.listing import listed
-from penstock.client._async.waiting import changes, until_settled
+from penstock.client._async.resource import AsyncResource
+from penstock.client._async.waiting import AsyncWork, failed
 from penstock.client.bodies import given
 from penstock.client.decoding import decode
 from penstock.client.durations import iso
-from penstock.client.errors import Failed, NotFound
+from penstock.client.errors import NotFound
 from penstock.client.frames import needed
 from penstock.client.models import InstanceInfo, Progress
 from penstock.client.results import QueryResult
@@ -21,26 +22,29 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
     from datetime import timedelta
     from types import TracebackType
-    from typing import Unpack
+    from typing import Self, Unpack
 
     import pyarrow
 
     from penstock.client import shapes
     from penstock.client._async.transport import AsyncTransport
+    from penstock.client.errors import Failed
+    from penstock.client.graph_shapes import GraphSchema, GraphServerStatus, Lock, Queried, Subgraph
     from penstock.client.words import Engine
-    from penstock.client.work import Change
     from penstock.widget.expansion import Neighborhood
 
-UNSETTLED = ("waiting_for_snapshot", "starting", "resuming")
 STOPPING_PAUSE = 0.1
 ARROW = "application/vnd.apache.arrow.stream"
 
 
-class AsyncGraph:
+class AsyncGraph(AsyncWork):
     """An instance. `async with` terminates it at the end, whatever happened in between."""
 
+    OPEN = ("waiting_for_snapshot", "starting", "resuming")
+    GOOD = "running"
+
     def __init__(self, transport: AsyncTransport, info: InstanceInfo) -> None:
-        self._transport = transport
+        super().__init__(transport, id=info.id)
         self.info: InstanceInfo = info
         self.algo: AsyncAlgorithms = AsyncAlgorithms(transport, info.url_slug, "algo")
         self.networkx: AsyncAlgorithms = AsyncAlgorithms(transport, info.url_slug, "networkx")
@@ -67,7 +71,7 @@ class AsyncGraph:
     ) -> None:
         await self.terminate(force=True)
 
-    async def refresh(self) -> AsyncGraph:
+    async def refresh(self) -> Self:
         self.info = decode(InstanceInfo, await self._call("GET", "/api/instances/{id}"))
         return self
 
@@ -78,32 +82,21 @@ class AsyncGraph:
         seen = await self.progress()
         return seen.progress_percent, seen.current_step or seen.phase
 
-    async def events(self) -> AsyncIterator[Change]:
-        """Where it is, at every change until it runs or is not going to."""
-        async for item in changes(self, UNSETTLED):
-            yield item
-
     async def history(self) -> AsyncIterator[shapes.EventShown]:
         """What happened to it and who did it, newest first."""
-        async for item in listed(self._transport, "/api/instances/{id}/events", {"id": self.id}):
+        async for item in listed(self._transport, "/api/instances/{id}/events", self._path):
             yield item
 
-    async def wait(self, timeout: float | None = None, *, progress: bool = True) -> AsyncGraph:
-        """Until it runs; Failed, with the cause, when it is not going to."""
-        await until_settled(
-            self, f"Graph {self.info.name}", UNSETTLED, timeout=timeout, show=progress
+    def _title(self) -> str:
+        return f"Graph {self.info.name}"
+
+    def _failure(self) -> Failed:
+        return failed(
+            f"Instance {self.id} is {self.status}",
+            self.info.error_message,
+            code=self.info.error_code or "STARTUP_FAILED",
+            details={"failed_phase": self.info.failed_phase},
         )
-        if self.status != "running":
-            raise Failed(
-                (
-                    f"Instance {self.id} is {self.status}: "
-                    f"{self.info.error_message or 'no reason was given'}"
-                ),
-                code=self.info.error_code or "STARTUP_FAILED",
-                status=200,
-                details={"failed_phase": self.info.failed_phase},
-            )
-        return self
 
     async def query(
         self,
@@ -114,16 +107,15 @@ class AsyncGraph:
         max_rows: int | None = None,
     ) -> QueryResult:
         """Run Cypher; `timeout` in seconds interrupts it in the engine."""
-        body: dict[str, Any] = {"query": cypher}
-        if parameters:
-            body["parameters"] = dict(parameters)
-        if timeout is not None:
-            body["timeout_ms"] = int(timeout * 1000)
-        if max_rows is not None:
-            body["max_rows"] = max_rows
-        patience = None if timeout is None else timeout + 30.0
-        answer = await self._ask(
-            "POST", "/wrapper/{slug}/query", json=body, timeout=patience or 600.0
+        body = given(
+            query=cypher,
+            parameters=dict(parameters) if parameters else None,
+            timeout_ms=None if timeout is None else int(timeout * 1000),
+            max_rows=max_rows,
+        )
+        patience = 600.0 if timeout is None else timeout + 30.0
+        answer: Queried = await self._transport.call(
+            "POST", "/wrapper/{slug}/query", path=self._slug, json=body, timeout=patience
         )
         return QueryResult(
             columns=tuple(answer["columns"]),
@@ -140,23 +132,29 @@ class AsyncGraph:
         """Run Cypher and take the whole result as Arrow, without a cap; needs pyarrow."""
         arrow = needed("pyarrow")
         body = {"query": cypher, "parameters": dict(parameters or {})}
-        path = {"slug": self.info.url_slug}
         async with self._transport.streamed(
-            "POST", "/wrapper/{slug}/query", path=path, json=body, accept=ARROW
+            "POST", "/wrapper/{slug}/query", path=self._slug, json=body, accept=ARROW
         ) as answer:
             table: pyarrow.Table = arrow.ipc.open_stream(await answer.aread()).read_all()
             return table
 
-    async def schema(self) -> dict[str, Any]:
-        answer: dict[str, Any] = await self._ask("GET", "/wrapper/{slug}/schema")
+    async def schema(self) -> GraphSchema:
+        """Labels, edge types and their properties, with counts."""
+        answer: GraphSchema = await self._transport.call(
+            "GET", "/wrapper/{slug}/schema", path=self._slug
+        )
         return answer
 
-    async def server_status(self) -> dict[str, Any]:
-        answer: dict[str, Any] = await self._ask("GET", "/wrapper/{slug}/status")
+    async def server_status(self) -> GraphServerStatus:
+        answer: GraphServerStatus = await self._transport.call(
+            "GET", "/wrapper/{slug}/status", path=self._slug
+        )
         return answer
 
-    async def lock(self) -> dict[str, Any]:
-        holder: dict[str, Any] = (await self._ask("GET", "/wrapper/{slug}/lock"))["lock"]
+    async def lock(self) -> Lock:
+        """Which algorithm holds the graph."""
+        answer = await self._transport.call("GET", "/wrapper/{slug}/lock", path=self._slug)
+        holder: Lock = answer["lock"]
         return holder
 
     async def subgraph(
@@ -167,12 +165,14 @@ class AsyncGraph:
         hops: int = 1,
         relationship_types: Sequence[str] | None = None,
         limit: int | None = None,
-    ) -> dict[str, Any]:
+    ) -> Subgraph:
         """The nodes within `hops` of the start, and all edges between them."""
         body = {"hops": hops} | given(
             start=start, cypher=cypher, relationship_types=relationship_types, limit=limit
         )
-        answer: dict[str, Any] = await self._ask("POST", "/wrapper/{slug}/subgraph", json=body)
+        answer: Subgraph = await self._transport.call(
+            "POST", "/wrapper/{slug}/subgraph", path=self._slug, json=body
+        )
         return answer
 
     async def update(
@@ -236,21 +236,13 @@ class AsyncGraph:
             "truncated": neighborhood["truncated"],
         }
 
-    async def _call(self, method: str, template: str, *, json: object = None) -> Any:
-        answer = await self._transport.call(method, template, path={"id": self.id}, json=json)
-        return None if answer is None else answer["data"]
-
-    async def _ask(
-        self, method: str, template: str, *, json: object = None, timeout: float | None = None
-    ) -> Any:
-        path = {"slug": self.info.url_slug}
-        return await self._transport.call(method, template, path=path, json=json, timeout=timeout)
+    @property
+    def _slug(self) -> dict[str, object]:
+        """Where its graph server is."""
+        return {"slug": self.info.url_slug}
 
 
-class AsyncInstances:
-    def __init__(self, transport: AsyncTransport) -> None:
-        self._transport = transport
-
+class AsyncInstances(AsyncResource):
     async def create(
         self,
         name: str,
@@ -281,13 +273,13 @@ class AsyncInstances:
             max_snapshot_age=iso(max_snapshot_age),
             cpu_cores=cpu_cores,
         )
-        answer = await self._transport.call("POST", "/api/instances", json=body)
-        graph = AsyncGraph(self._transport, decode(InstanceInfo, answer["data"]))
+        answer = await self._call("POST", "/api/instances", json=body)
+        graph = AsyncGraph(self._transport, decode(InstanceInfo, answer))
         return await graph.wait(progress=progress) if wait else graph
 
     async def get(self, instance_id: int) -> AsyncGraph:
-        answer = await self._transport.call("GET", "/api/instances/{id}", path={"id": instance_id})
-        return AsyncGraph(self._transport, decode(InstanceInfo, answer["data"]))
+        answer = await self._call("GET", "/api/instances/{id}", id=instance_id)
+        return AsyncGraph(self._transport, decode(InstanceInfo, answer))
 
     async def list(self, **filters: Unpack[shapes.InstancesFilters]) -> AsyncIterator[AsyncGraph]:
         async for item in listed(self._transport, "/api/instances", **filters):
@@ -295,7 +287,5 @@ class AsyncInstances:
 
     async def limits(self) -> shapes.UserStatus:
         """How many you run, and how many you may."""
-        answer: shapes.UserStatus = (
-            await self._transport.call("GET", "/api/instances/user/status")
-        )["data"]
+        answer: shapes.UserStatus = await self._call("GET", "/api/instances/user/status")
         return answer

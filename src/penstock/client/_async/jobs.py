@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.client._async.listing import listed
-from penstock.client._async.waiting import changes, until_settled
+from penstock.client._async.resource import AsyncResource
+from penstock.client._async.waiting import AsyncWork, failed, percent_and_step
 from penstock.client.bodies import given
 from penstock.client.decoding import decode
-from penstock.client.errors import Failed
-from penstock.client.work import Change, JobInfo
+from penstock.client.json_value import json_object
+from penstock.client.models import JobInfo
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
-    from typing import Unpack
+    from typing import Self, Unpack
 
     from penstock.client import shapes
     from penstock.client._async.transport import AsyncTransport
+    from penstock.client.errors import Failed
+    from penstock.client.json_value import JsonObject, JsonValue
 
-OPEN = ("queued", "running", "parked")
 
-
-class AsyncJob:
+class AsyncJob(AsyncWork):
     """A job as last fetched; `refresh` fetches it again."""
 
-    def __init__(self, transport: AsyncTransport, data: Mapping[str, Any]) -> None:
-        self._transport = transport
+    OPEN = ("queued", "running", "parked")
+    GOOD = "succeeded"
+
+    def __init__(self, transport: AsyncTransport, data: Mapping[str, object]) -> None:
         self.info: JobInfo = decode(JobInfo, data)
+        super().__init__(transport, job_id=self.info.id)
 
     @property
     def id(self) -> int:
@@ -37,75 +41,56 @@ class AsyncJob:
         return self.info.status
 
     @property
-    def result(self) -> Any:
+    def result(self) -> JsonValue:
         return self.info.result
 
     @property
-    def data(self) -> dict[str, Any]:
+    def data(self) -> JsonObject:
         """The server's answer as it came, a `JobDetail` or `JobSummary`."""
         return self.info.raw
 
     def __repr__(self) -> str:
         return f"<Job {self.id} {self.info.kind} {self.status}>"
 
-    async def refresh(self) -> AsyncJob:
-        answer = await self._transport.call("GET", "/api/jobs/{job_id}", path={"job_id": self.id})
-        self.info = decode(JobInfo, answer["data"])
+    async def refresh(self) -> Self:
+        self.info = decode(JobInfo, await self._call("GET", "/api/jobs/{job_id}"))
         return self
 
     async def how_far(self) -> tuple[float, str]:
-        progress = self.info.progress if isinstance(self.info.progress, dict) else {}
-        return float(progress.get("percent") or 0.0), str(progress.get("step") or self.status)
+        return percent_and_step(self.info.progress, "step", self.status)
 
-    async def events(self) -> AsyncIterator[Change]:
-        """Where it is, at every change until it is over."""
-        async for item in changes(self, OPEN):
-            yield item
+    def _title(self) -> str:
+        return f"Job {self.id}"
 
-    async def wait(self, timeout: float | None = None, *, progress: bool = True) -> AsyncJob:
-        """Until it is over; Failed, with the error that it ended with, when it did not succeed."""
-        await until_settled(self, f"Job {self.id}", OPEN, timeout=timeout, show=progress)
-        if self.status != "succeeded":
-            error = self.info.error or {}
-            message = (
-                f"Job {self.id} is {self.status}: {error.get('message') or 'no reason was given'}"
-            )
-            raise Failed(
-                message, code=str(error.get("code") or "JOB_FAILED"), status=200, details=error
-            )
-        return self
+    def _failure(self) -> Failed:
+        error = json_object(self.info.error)
+        return failed(
+            f"Job {self.id} is {self.status}",
+            error.get("message"),
+            code=str(error.get("code") or "JOB_FAILED"),
+            details=error,
+        )
 
     async def cancel(self, reason: str = "") -> AsyncJob:
-        path = {"job_id": self.id}
-        await self._transport.call(
-            "POST", "/api/jobs/{job_id}/cancel", path=path, json={"reason": reason}
-        )
+        await self._call("POST", "/api/jobs/{job_id}/cancel", json={"reason": reason})
         return await self.refresh()
 
     async def retry(self) -> AsyncJob:
         """The same again, as a new job."""
-        answer = await self._transport.call(
-            "POST", "/api/jobs/{job_id}/retry", path={"job_id": self.id}
-        )
-        return await AsyncJob(self._transport, answer["data"]).refresh()
+        enqueued: shapes.JobEnqueued = await self._call("POST", "/api/jobs/{job_id}/retry")
+        return await AsyncJob(self._transport, enqueued).refresh()
 
     async def actions(self) -> list[shapes.ActionView]:
         """What a maintenance job did, action by action."""
-        answer = await self._transport.call(
-            "GET", "/api/jobs/{job_id}/actions", path={"job_id": self.id}
-        )
-        rows: list[shapes.ActionView] = answer["data"]
+        rows: list[shapes.ActionView] = await self._call("GET", "/api/jobs/{job_id}/actions")
         return rows
 
 
-class AsyncJobs:
-    def __init__(self, transport: AsyncTransport) -> None:
-        self._transport = transport
-
+class AsyncJobs(AsyncResource):
     async def create(
         self,
         kind: str,
-        payload: Any = None,
+        payload: object = None,
         *,
         queue: str | None = None,
         priority: int | None = None,
@@ -129,25 +114,21 @@ class AsyncJobs:
             lock_key=lock_key,
             unique_key=unique_key,
         )
-        enqueued: shapes.JobEnqueued = (await self._transport.call("POST", "/api/jobs", json=body))[
-            "data"
-        ]
+        enqueued: shapes.JobEnqueued = await self._call("POST", "/api/jobs", json=body)
         return await AsyncJob(self._transport, enqueued).refresh()
 
     async def get(self, job_id: int) -> AsyncJob:
-        answer = await self._transport.call("GET", "/api/jobs/{job_id}", path={"job_id": job_id})
-        return AsyncJob(self._transport, answer["data"])
+        return AsyncJob(
+            self._transport, await self._call("GET", "/api/jobs/{job_id}", job_id=job_id)
+        )
 
     async def list(self, **filters: Unpack[shapes.JobsFilters]) -> AsyncIterator[AsyncJob]:
         async for item in listed(self._transport, "/api/jobs", **filters):
             yield AsyncJob(self._transport, item)
 
 
-class AsyncSchedules:
+class AsyncSchedules(AsyncResource):
     """Jobs that are made by the clock."""
-
-    def __init__(self, transport: AsyncTransport) -> None:
-        self._transport = transport
 
     async def set(
         self, name: str, cron: str, job: shapes.JobBody, *, zone: str = "UTC", enabled: bool = True
@@ -156,12 +137,12 @@ class AsyncSchedules:
         zone="Europe/Vienna")`."""
         body: shapes.ScheduleBody = {"cron": cron, "zone": zone, "enabled": enabled, "job": job}
         schedule: shapes.Schedule = await self._call(
-            "PUT", "/api/schedules/{name}", name, json=body
+            "PUT", "/api/schedules/{name}", name=name, json=body
         )
         return schedule
 
     async def get(self, name: str) -> shapes.Schedule:
-        schedule: shapes.Schedule = await self._call("GET", "/api/schedules/{name}", name)
+        schedule: shapes.Schedule = await self._call("GET", "/api/schedules/{name}", name=name)
         return schedule
 
     async def list(
@@ -172,10 +153,7 @@ class AsyncSchedules:
 
     async def drop(self, name: str) -> shapes.ScheduleDropped:
         """Jobs that it made stay."""
-        dropped: shapes.ScheduleDropped = await self._call("DELETE", "/api/schedules/{name}", name)
+        dropped: shapes.ScheduleDropped = await self._call(
+            "DELETE", "/api/schedules/{name}", name=name
+        )
         return dropped
-
-    async def _call(self, method: str, template: str, name: str, *, json: object = None) -> Any:
-        return (await self._transport.call(method, template, path={"name": name}, json=json))[
-            "data"
-        ]

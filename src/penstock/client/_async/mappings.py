@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.client._async.instances import AsyncGraph, AsyncInstances
 from penstock.client._async.listing import listed
+from penstock.client._async.resource import AsyncResource
 from penstock.client.bodies import given
 from penstock.client.decoding import decode
+from penstock.client.definitions import Edge, Node, definition
 from penstock.client.durations import iso
-from penstock.client.models import Edge, MappingInfo, Node, definition
+from penstock.client.models import MappingInfo
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -21,11 +23,11 @@ if TYPE_CHECKING:
     from penstock.client.words import Engine, InstanceStatus
 
 
-class AsyncMapping:
+class AsyncMapping(AsyncResource):
     """A mapping as last fetched; `refresh` fetches it again."""
 
     def __init__(self, transport: AsyncTransport, info: MappingInfo) -> None:
-        self._transport = transport
+        super().__init__(transport, id=info.id)
         self.info: MappingInfo = info
 
     @property
@@ -86,9 +88,11 @@ class AsyncMapping:
         await self._call("PUT", "/api/mappings/{id}/lifecycle", json=body)
         return await self.refresh()
 
-    async def versions(self) -> list[shapes.VersionListed]:
+    async def versions(
+        self, **filters: Unpack[shapes.MappingsVersionsFilters]
+    ) -> list[shapes.VersionListed]:
         template = "/api/mappings/{id}/versions"
-        return [item async for item in listed(self._transport, template, {"id": self.id})]
+        return [item async for item in listed(self._transport, template, self._path, **filters)]
 
     async def version(self, number: int) -> shapes.VersionDetail:
         version: shapes.VersionDetail = await self._call(
@@ -112,11 +116,8 @@ class AsyncMapping:
     ) -> shapes.Tree:
         """Its versions, their snapshots and the instances of those."""
         query = {"include_instances": include_instances, "status": status}
-        answer = await self._transport.call(
-            "GET", "/api/mappings/{id}/tree", path={"id": self.id}, query=query
-        )
-        answer_tree: shapes.Tree = answer["data"]
-        return answer_tree
+        tree: shapes.Tree = await self._call("GET", "/api/mappings/{id}/tree", query=query)
+        return tree
 
     async def start(
         self,
@@ -147,14 +148,6 @@ class AsyncMapping:
             wait=wait,
             progress=progress,
         )
-
-    async def _call(
-        self, method: str, template: str, *, json: object = None, **path: object
-    ) -> Any:
-        answer = await self._transport.call(
-            method, template, path={"id": self.id} | path, json=json
-        )
-        return None if answer is None else answer["data"]
 
 
 class AsyncProposal:
@@ -199,10 +192,7 @@ class AsyncProposal:
         return await snapshot.start(engine=engine, ttl=ttl, wait=wait, progress=progress)
 
 
-class AsyncMappings:
-    def __init__(self, transport: AsyncTransport) -> None:
-        self._transport = transport
-
+class AsyncMappings(AsyncResource):
     async def create(
         self,
         name: str,
@@ -223,12 +213,12 @@ class AsyncMappings:
             ttl=iso(ttl),
             inactivity_timeout=iso(inactivity_timeout),
         )
-        return self._made(await self._transport.call("POST", "/api/mappings", json=body))
+        answer = await self._call("POST", "/api/mappings", json=body)
+        return AsyncMapping(self._transport, decode(MappingInfo, answer))
 
     async def get(self, mapping_id: int) -> AsyncMapping:
-        return self._made(
-            await self._transport.call("GET", "/api/mappings/{id}", path={"id": mapping_id})
-        )
+        answer = await self._call("GET", "/api/mappings/{id}", id=mapping_id)
+        return AsyncMapping(self._transport, decode(MappingInfo, answer))
 
     async def list(self, **filters: Unpack[shapes.MappingsFilters]) -> AsyncIterator[AsyncMapping]:
         """All matches, fetched page by page."""
@@ -245,8 +235,9 @@ class AsyncMappings:
             "edge_definitions": [definition(edge) for edge in edges],
             "data_source_id": data_source,
         }
-        answer = await self._transport.call("POST", "/api/mappings/validate", json=body)
-        result: shapes.MappingValidation = answer["data"]
+        result: shapes.MappingValidation = await self._call(
+            "POST", "/api/mappings/validate", json=body
+        )
         return result
 
     async def infer(
@@ -262,8 +253,5 @@ class AsyncMappings:
         body = given(
             catalog=catalog, schema=schema, tables=tables and [*tables], data_source_id=data_source
         )
-        answer = await self._transport.call("POST", "/api/mappings/infer", json=body)
-        return AsyncProposal(self, schema or catalog or "Inferred", answer["data"])
-
-    def _made(self, answer: Any) -> AsyncMapping:
-        return AsyncMapping(self._transport, decode(MappingInfo, answer["data"]))
+        proposed = await self._call("POST", "/api/mappings/infer", json=body)
+        return AsyncProposal(self, schema or catalog or "Inferred", proposed)

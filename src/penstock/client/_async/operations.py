@@ -2,87 +2,84 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.client._async.listing import listed
+from penstock.client._async.resource import AsyncResource
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from typing import Unpack
 
     from penstock.client import shapes
-    from penstock.client._async.transport import AsyncTransport
     from penstock.client.words import ResourceType
 
 
-class AsyncOperations:
-    def __init__(self, transport: AsyncTransport) -> None:
-        self._transport = transport
-
+class AsyncOperations(AsyncResource):
     async def lifecycle(self) -> shapes.Lifecycle:
         """Default lifetimes of mappings, snapshots and instances."""
-        settings: shapes.Lifecycle = await self._data("GET", "/api/config/lifecycle")
+        settings: shapes.Lifecycle = await self._call("GET", "/api/config/lifecycle")
         return settings
 
     async def set_lifecycle(
         self, **rules: Unpack[shapes.LifecycleSettingsBody]
     ) -> shapes.SettingsUpdated:
-        done: shapes.SettingsUpdated = await self._data("PUT", "/api/config/lifecycle", json=rules)
+        done: shapes.SettingsUpdated = await self._call("PUT", "/api/config/lifecycle", json=rules)
         return done
 
     async def concurrency(self) -> shapes.Concurrency:
         """How many instances one analyst, and all together, may run."""
-        settings: shapes.Concurrency = await self._data("GET", "/api/config/concurrency")
+        settings: shapes.Concurrency = await self._call("GET", "/api/config/concurrency")
         return settings
 
     async def set_concurrency(self, **limits: Unpack[shapes.ConcurrencyBody]) -> shapes.Concurrency:
-        settings: shapes.Concurrency = await self._data(
+        settings: shapes.Concurrency = await self._call(
             "PUT", "/api/config/concurrency", json=limits
         )
         return settings
 
     async def maintenance(self) -> shapes.Maintenance:
         """Whether the control plane is closed for maintenance."""
-        settings: shapes.Maintenance = await self._data("GET", "/api/config/maintenance")
+        settings: shapes.Maintenance = await self._call("GET", "/api/config/maintenance")
         return settings
 
     async def set_maintenance(
         self, **mode: Unpack[shapes.MaintenanceModeBody]
     ) -> shapes.Maintenance:
-        settings: shapes.Maintenance = await self._data("PUT", "/api/config/maintenance", json=mode)
+        settings: shapes.Maintenance = await self._call("PUT", "/api/config/maintenance", json=mode)
         return settings
 
     async def export(self) -> shapes.ExportSettings:
-        settings: shapes.ExportSettings = await self._data("GET", "/api/config/export")
+        settings: shapes.ExportSettings = await self._call("GET", "/api/config/export")
         return settings
 
     async def set_export(self, **limits: Unpack[shapes.ExportBody]) -> shapes.ExportSettings:
-        settings: shapes.ExportSettings = await self._data("PUT", "/api/config/export", json=limits)
+        settings: shapes.ExportSettings = await self._call("PUT", "/api/config/export", json=limits)
         return settings
 
     async def health(self) -> shapes.ClusterHealth:
-        cluster: shapes.ClusterHealth = await self._data("GET", "/api/cluster/health")
+        cluster: shapes.ClusterHealth = await self._call("GET", "/api/cluster/health")
         return cluster
 
     async def instances(self) -> shapes.ClusterInstances:
-        cluster: shapes.ClusterInstances = await self._data("GET", "/api/cluster/instances")
+        cluster: shapes.ClusterInstances = await self._call("GET", "/api/cluster/instances")
         return cluster
 
     async def metrics(self) -> shapes.ClusterMetrics:
-        cluster: shapes.ClusterMetrics = await self._data("GET", "/api/cluster/metrics")
+        cluster: shapes.ClusterMetrics = await self._call("GET", "/api/cluster/metrics")
         return cluster
 
     async def state(self) -> shapes.State:
-        state: shapes.State = await self._data("GET", "/api/ops/state")
+        state: shapes.State = await self._call("GET", "/api/ops/state")
         return state
 
     async def loops(self) -> list[shapes.LoopStatus]:
-        status: shapes.LoopsStatus = await self._data("GET", "/api/ops/jobs/status")
+        status: shapes.LoopsStatus = await self._call("GET", "/api/ops/jobs/status")
         return status["jobs"]
 
     async def trigger(self, job_name: str, reason: str) -> shapes.LoopTriggered:
         body: shapes.TriggerBody = {"job_name": job_name, "reason": reason}
-        result: shapes.LoopTriggered = await self._data("POST", "/api/ops/jobs/trigger", json=body)
+        result: shapes.LoopTriggered = await self._call("POST", "/api/ops/jobs/trigger", json=body)
         return result
 
     async def export_jobs(
@@ -95,16 +92,15 @@ class AsyncOperations:
         return page["data"]["jobs"]
 
     async def retry_export(self, job_id: int) -> shapes.ExportJob:
-        job: shapes.ExportJob = await self._data(
-            "POST", "/api/exports/{job_id}/retry", path={"job_id": job_id}
+        job: shapes.ExportJob = await self._call(
+            "POST", "/api/exports/{job_id}/retry", job_id=job_id
         )
         return job
 
     async def cancel_export(self, job_id: int, reason: str = "") -> shapes.ExportJob:
         body: shapes.CancelReason = {"reason": reason}
-        path = {"job_id": job_id}
-        job: shapes.ExportJob = await self._data(
-            "POST", "/api/exports/{job_id}/cancel", path=path, json=body
+        job: shapes.ExportJob = await self._call(
+            "POST", "/api/exports/{job_id}/cancel", job_id=job_id, json=body
         )
         return job
 
@@ -126,7 +122,7 @@ class AsyncOperations:
             "expected_count": expected_count,
             "dry_run": dry_run,
         }
-        result: shapes.BulkDeleted = await self._data(
+        result: shapes.BulkDeleted = await self._call(
             "DELETE", "/api/admin/resources/bulk", json=body
         )
         return result
@@ -147,21 +143,15 @@ class AsyncOperations:
     async def drain(self, draining: bool | None = None, reason: str = "") -> shapes.Drain:
         """Whether jobs are taken; with a value, from now on."""
         if draining is None:
-            status: shapes.Drain = await self._data("GET", "/api/drain")
+            status: shapes.Drain = await self._call("GET", "/api/drain")
             return status
         body: shapes.DrainBody = {"draining": draining, "reason": reason}
-        changed: shapes.Drain = await self._data("PUT", "/api/drain", json=body)
+        changed: shapes.Drain = await self._call("PUT", "/api/drain", json=body)
         return changed
 
-    async def _data(self, method: str, template: str, **content: Any) -> Any:
-        return (await self._transport.call(method, template, **content))["data"]
 
-
-class AsyncSchemas:
+class AsyncSchemas(AsyncResource):
     """The schema browser."""
-
-    def __init__(self, transport: AsyncTransport) -> None:
-        self._transport = transport
 
     async def catalogs(self) -> list[shapes.Catalog]:
         return [item async for item in listed(self._transport, "/api/schema/catalogs")]
@@ -190,25 +180,21 @@ class AsyncSchemas:
         return [item async for item in listed(self._transport, template, path)]
 
     async def search_tables(self, text: str, limit: int = 100) -> list[shapes.BrowsedTable]:
-        answer = await self._transport.call(
+        rows: list[shapes.BrowsedTable] = await self._call(
             "GET", "/api/schema/search/tables", query={"q": text, "limit": limit}
         )
-        rows: list[shapes.BrowsedTable] = answer["data"]
         return rows
 
     async def search_columns(self, text: str, limit: int = 100) -> list[shapes.ColumnListed]:
-        answer = await self._transport.call(
+        rows: list[shapes.ColumnListed] = await self._call(
             "GET", "/api/schema/search/columns", query={"q": text, "limit": limit}
         )
-        rows: list[shapes.ColumnListed] = answer["data"]
         return rows
 
     async def refresh(self) -> shapes.RefreshTriggered:
-        done: shapes.RefreshTriggered = (
-            await self._transport.call("POST", "/api/schema/admin/refresh")
-        )["data"]
+        done: shapes.RefreshTriggered = await self._call("POST", "/api/schema/admin/refresh")
         return done
 
     async def stats(self) -> shapes.Stats:
-        answer: shapes.Stats = (await self._transport.call("GET", "/api/schema/stats"))["data"]
+        answer: shapes.Stats = await self._call("GET", "/api/schema/stats")
         return answer

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.client._async.listing import listed
+from penstock.client._async.resource import AsyncResource
 from penstock.client.bodies import given
 from penstock.client.decoding import decode
 from penstock.client.models import User
@@ -13,13 +14,11 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from penstock.client import shapes
-    from penstock.client._async.transport import AsyncTransport
     from penstock.client.words import ResourceType, Role
 
 
-class AsyncUsers:
-    def __init__(self, transport: AsyncTransport) -> None:
-        self._transport = transport
+class AsyncUsers(AsyncResource):
+    """The answers of these routes have no envelope."""
 
     async def create(
         self,
@@ -40,7 +39,7 @@ class AsyncUsers:
         return decode(User, await self._transport.call("POST", "/api/users/bootstrap", json=body))
 
     async def get(self, username: str) -> User:
-        return decode(User, await self._call("GET", "/api/users/{username}", username))
+        return decode(User, await self._of(username, "GET", "/api/users/{username}"))
 
     async def all(
         self, *, limit: int = 100, offset: int = 0, is_active: bool | None = None
@@ -58,68 +57,62 @@ class AsyncUsers:
         is_active: bool | None = None,
     ) -> User:
         body = given(email=email, display_name=display_name, is_active=is_active)
-        return decode(User, await self._call("PUT", "/api/users/{username}", username, json=body))
+        answer = await self._of(username, "PUT", "/api/users/{username}", json=body)
+        return decode(User, answer)
 
     async def deactivate(self, username: str) -> User:
-        return decode(User, await self._call("DELETE", "/api/users/{username}", username))
+        return decode(User, await self._of(username, "DELETE", "/api/users/{username}"))
 
     async def set_role(self, username: str, role: Role) -> User:
-        return decode(
-            User,
-            await self._call("PUT", "/api/users/{username}/role", username, json={"role": role}),
-        )
+        body: shapes.ChangedRole = {"role": role}
+        answer = await self._of(username, "PUT", "/api/users/{username}/role", json=body)
+        return decode(User, answer)
 
     async def create_key(
         self, username: str, name: str, *, expires_in_days: int | None = None
     ) -> shapes.NewKey:
         """The key itself is in this answer, and never in another."""
         body = given(name=name, expires_in_days=expires_in_days)
-        key: shapes.NewKey = await self._call(
-            "POST", "/api/users/{username}/api-keys", username, json=body
+        key: shapes.NewKey = await self._of(
+            username, "POST", "/api/users/{username}/api-keys", json=body
         )
         return key
 
     async def keys(self, username: str) -> list[shapes.ShownKey]:
-        keys: shapes.KeyList = await self._call("GET", "/api/users/{username}/api-keys", username)
+        keys: shapes.KeyList = await self._of(username, "GET", "/api/users/{username}/api-keys")
         return keys["data"]
 
     async def revoke_keys(self, username: str) -> shapes.Revoked:
-        done: shapes.Revoked = await self._call(
-            "DELETE", "/api/users/{username}/api-keys", username
-        )
+        done: shapes.Revoked = await self._of(username, "DELETE", "/api/users/{username}/api-keys")
         return done
 
     async def revoke_key(self, username: str, key_id: int) -> shapes.Revoked:
         template = "/api/users/{username}/api-keys/{key_id}"
-        done: shapes.Revoked = await self._call("DELETE", template, username, key_id=key_id)
+        done: shapes.Revoked = await self._of(username, "DELETE", template, key_id=key_id)
         return done
 
-    async def _call(
-        self, method: str, template: str, username: str, *, json: object = None, **path: object
+    async def _of(
+        self, username: str, method: str, template: str, *, json: object = None, **path: object
     ) -> Any:
         return await self._transport.call(
             method, template, path={"username": username} | path, json=json
         )
 
 
-class AsyncFavorites:
-    def __init__(self, transport: AsyncTransport) -> None:
-        self._transport = transport
-
+class AsyncFavorites(AsyncResource):
     async def all(self, **filters: Unpack[shapes.FavoritesFilters]) -> list[shapes.Favorite]:
         return [item async for item in listed(self._transport, "/api/favorites", **filters)]
 
     async def add(self, resource_type: ResourceType, resource_id: int) -> shapes.Favorite:
         body: shapes.FavoriteBody = {"resource_type": resource_type, "resource_id": resource_id}
-        favorite: shapes.Favorite = (
-            await self._transport.call("POST", "/api/favorites", json=body)
-        )["data"]
+        favorite: shapes.Favorite = await self._call("POST", "/api/favorites", json=body)
         return favorite
 
     async def drop(self, resource_type: ResourceType, resource_id: int) -> shapes.FavoriteDropped:
-        path = {"resource_type": resource_type, "resource_id": resource_id}
-        answer = await self._transport.call(
-            "DELETE", "/api/favorites/{resource_type}/{resource_id}", path=path
+        gone: shapes.FavoriteDropped = await self._call(
+            "DELETE",
+            "/api/favorites/{resource_type}/{resource_id}",
+            resource_type=resource_type,
+            resource_id=resource_id,
         )
-        gone: shapes.FavoriteDropped = answer["data"]
         return gone

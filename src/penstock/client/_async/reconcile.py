@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import anyio.to_thread
 
 from penstock.client._async.listing import listed
+from penstock.client._async.resource import AsyncResource
 from penstock.client._async.runs import AsyncRun
 from penstock.client._async.sources import AsyncRecordSources
 from penstock.client.bodies import given
@@ -21,36 +22,35 @@ if TYPE_CHECKING:
     from penstock.client.words import DecisionKind, SideName
 
 
-class AsyncReconcile:
+class AsyncReconcile(AsyncResource):
     def __init__(self, transport: AsyncTransport) -> None:
-        self._transport = transport
+        super().__init__(transport)
         self.sources: AsyncRecordSources = AsyncRecordSources(transport)
 
     async def run(
         self,
-        recipe: str | Mapping[str, Any],
+        recipe: str | Mapping[str, object],
         *,
         version: int | None = None,
-        sources: Mapping[str, Any] | None = None,
+        sources: Mapping[str, object] | None = None,
         staging: Mapping[str, int] | None = None,
         callback_url: str | None = None,
-        **parameters: Any,
+        **parameters: object,
     ) -> AsyncRun:
         """A saved recipe by its id, or one as it is written; what is no word of the request is a
         run parameter."""
-        body: dict[str, Any] = (
-            {"recipe_id": recipe} if isinstance(recipe, str) else {"recipe": dict(recipe)}
+        body = _named(recipe) | given(
+            version=version,
+            sources=sources,
+            staging=staging,
+            callback_url=callback_url,
+            parameters=parameters or None,
         )
-        body |= given(version=version, sources=sources, staging=staging, callback_url=callback_url)
-        if parameters:
-            body["parameters"] = parameters
-        return AsyncRun(
-            self._transport, (await self._transport.call("POST", "/api/runs", json=body))["data"]
-        )
+        return AsyncRun(self._transport, await self._call("POST", "/api/runs", json=body))
 
     async def get(self, run_id: int) -> AsyncRun:
-        answer = await self._transport.call("GET", "/api/runs/{run_id}", path={"run_id": run_id})
-        return AsyncRun(self._transport, answer["data"])
+        answer = await self._call("GET", "/api/runs/{run_id}", run_id=run_id)
+        return AsyncRun(self._transport, answer)
 
     async def runs(self, **filters: Unpack[shapes.RunsFilters]) -> AsyncIterator[AsyncRun]:
         async for item in listed(self._transport, "/api/runs", **filters):
@@ -58,26 +58,28 @@ class AsyncReconcile:
 
     async def save(
         self,
-        recipe: Mapping[str, Any],
+        recipe: Mapping[str, object],
         recipe_id: str | None = None,
         *,
         expected: int | None = None,
     ) -> shapes.Recipe:
         """Save a recipe or its next version; `expected` is the version it must follow."""
-        body = {"recipe": dict(recipe)}
+        saved: shapes.Recipe
         if recipe_id is None:
-            answer = await self._transport.call("POST", "/api/recipes", json=body)
+            saved = await self._call("POST", "/api/recipes", json=_named(recipe))
         else:
-            path, query = {"recipe_id": recipe_id}, {"expected": expected}
-            answer = await self._transport.call(
-                "PUT", "/api/recipes/{recipe_id}", path=path, query=query, json=body
+            saved = await self._call(
+                "PUT",
+                "/api/recipes/{recipe_id}",
+                recipe_id=recipe_id,
+                query={"expected": expected},
+                json=_named(recipe),
             )
-        saved: shapes.Recipe = answer["data"]
         return saved
 
     async def recipe(self, recipe_id: str, version: int | None = None) -> shapes.Recipe:
-        document: shapes.Recipe = await self._recipe(
-            "GET", "/api/recipes/{recipe_id}", recipe_id, version=version
+        document: shapes.Recipe = await self._call(
+            "GET", "/api/recipes/{recipe_id}", recipe_id=recipe_id, query={"version": version}
         )
         return document
 
@@ -88,61 +90,50 @@ class AsyncReconcile:
             yield item
 
     async def versions(self, recipe_id: str) -> list[shapes.RecipeVersion]:
-        rows: list[shapes.RecipeVersion] = await self._recipe(
-            "GET", "/api/recipes/{recipe_id}/versions", recipe_id
+        rows: list[shapes.RecipeVersion] = await self._call(
+            "GET", "/api/recipes/{recipe_id}/versions", recipe_id=recipe_id
         )
         return rows
 
     async def explain(
-        self, recipe: str | Mapping[str, Any], *, version: int | None = None
+        self, recipe: str | Mapping[str, object], *, version: int | None = None
     ) -> list[shapes.RecipeStep]:
         """The SQL that a recipe becomes."""
+        steps: list[shapes.RecipeStep]
         if isinstance(recipe, str):
             template = "/api/recipes/{recipe_id}/explain"
-            rows: list[shapes.RecipeStep] = await self._recipe(
-                "GET", template, recipe, version=version
-            )
-            return rows
-        answer = await self._transport.call(
-            "POST", "/api/recipes/explain", json={"recipe": dict(recipe)}
-        )
-        steps: list[shapes.RecipeStep] = answer["data"]
+            query = {"version": version}
+            steps = await self._call("GET", template, recipe_id=recipe, query=query)
+        else:
+            steps = await self._call("POST", "/api/recipes/explain", json=_named(recipe))
         return steps
 
-    async def validate(self, recipe: Mapping[str, Any]) -> shapes.RecipeValidation:
+    async def validate(self, recipe: Mapping[str, object]) -> shapes.RecipeValidation:
         """Every fault at once, each with a suggestion."""
-        answer = await self._transport.call(
-            "POST", "/api/recipes/validate", json={"recipe": dict(recipe)}
+        result: shapes.RecipeValidation = await self._call(
+            "POST", "/api/recipes/validate", json=_named(recipe)
         )
-        result: shapes.RecipeValidation = answer["data"]
         return result
 
     async def preview(
-        self, recipe: str | Mapping[str, Any], *, rows: int = 1000, **parameters: Any
+        self, recipe: str | Mapping[str, object], *, rows: int = 1000, **parameters: object
     ) -> shapes.Previewed:
         """Match the first rows of each side; nothing is saved."""
-        body: dict[str, Any] = (
-            {"recipe_id": recipe} if isinstance(recipe, str) else {"recipe": dict(recipe)}
-        )
-        body |= {"rows": rows, "parameters": parameters}
-        result: shapes.Previewed = (
-            await self._transport.call("POST", "/api/recipes/preview", json=body)
-        )["data"]
+        body = _named(recipe) | {"rows": rows, "parameters": parameters}
+        result: shapes.Previewed = await self._call("POST", "/api/recipes/preview", json=body)
         return result
 
     async def suggest(
         self,
-        left: Mapping[str, Any] | None = None,
-        right: Mapping[str, Any] | None = None,
+        left: Mapping[str, object] | None = None,
+        right: Mapping[str, object] | None = None,
         *,
         recipe_id: str | None = None,
     ) -> shapes.Suggested:
         """Rules that the first rows of two sides speak for, and why; with a recipe also its pairs
         made by hand."""
         body = given(left=left and dict(left), right=right and dict(right), recipe_id=recipe_id)
-        suggestions: shapes.Suggested = (
-            await self._transport.call("POST", "/api/recipes/suggest", json=body)
-        )["data"]
+        suggestions: shapes.Suggested = await self._call("POST", "/api/recipes/suggest", json=body)
         return suggestions
 
     async def schedule(
@@ -152,20 +143,18 @@ class AsyncReconcile:
         *,
         zone: str = "UTC",
         enabled: bool = True,
-        parameters: Mapping[str, Any] | None = None,
+        parameters: Mapping[str, object] | None = None,
     ) -> shapes.Scheduled:
         """Run it by the clock, with those parameters."""
-        path = {"recipe_id": recipe_id}
         body = {
             "cron": cron,
             "zone": zone,
             "enabled": enabled,
             "parameters": dict(parameters or {}),
         }
-        answer = await self._transport.call(
-            "PUT", "/api/recipes/{recipe_id}/schedule", path=path, json=body
+        scheduled: shapes.Scheduled = await self._call(
+            "PUT", "/api/recipes/{recipe_id}/schedule", recipe_id=recipe_id, json=body
         )
-        scheduled: shapes.Scheduled = answer["data"]
         return scheduled
 
     async def decide(
@@ -177,30 +166,26 @@ class AsyncReconcile:
         comment: str = "",
     ) -> int:
         """`match` or `unmatch` two records by hand, from the next run on."""
-        body = {
+        body: shapes.NewDecision = {
             "kind": kind,
             "left_key": list(left_key),
             "right_key": list(right_key),
             "comment": comment,
         }
-        path = {"recipe_id": recipe_id}
-        answer = await self._transport.call(
-            "POST", "/api/recipes/{recipe_id}/decisions", path=path, json=body
+        decision: shapes.Made = await self._call(
+            "POST", "/api/recipes/{recipe_id}/decisions", recipe_id=recipe_id, json=body
         )
-        decision: shapes.Made = answer["data"]
         return decision["decision_id"]
 
     async def decisions(self, recipe_id: str) -> list[shapes.Decision]:
-        rows: list[shapes.Decision] = await self._recipe(
-            "GET", "/api/recipes/{recipe_id}/decisions", recipe_id
+        rows: list[shapes.Decision] = await self._call(
+            "GET", "/api/recipes/{recipe_id}/decisions", recipe_id=recipe_id
         )
         return rows
 
     async def take_back(self, recipe_id: str, decision_id: int) -> None:
-        path = {"recipe_id": recipe_id, "decision_id": decision_id}
-        await self._transport.call(
-            "DELETE", "/api/recipes/{recipe_id}/decisions/{decision_id}", path=path
-        )
+        template = "/api/recipes/{recipe_id}/decisions/{decision_id}"
+        await self._call("DELETE", template, recipe_id=recipe_id, decision_id=decision_id)
 
     async def note(
         self,
@@ -214,11 +199,9 @@ class AsyncReconcile:
     ) -> shapes.Noted:
         """Label, comment or assign a record; what is left out stays."""
         body = given(side=side, key=list(key), label=label, comment=comment, assignee=assignee)
-        path = {"recipe_id": recipe_id}
-        answer = await self._transport.call(
-            "PUT", "/api/recipes/{recipe_id}/items", path=path, json=body
+        noted: shapes.Noted = await self._call(
+            "PUT", "/api/recipes/{recipe_id}/items", recipe_id=recipe_id, json=body
         )
-        noted: shapes.Noted = answer["data"]
         return noted
 
     async def notes(
@@ -231,8 +214,8 @@ class AsyncReconcile:
             yield item
 
     async def delete(self, recipe_id: str) -> shapes.RecipeDropped:
-        gone: shapes.RecipeDropped = await self._recipe(
-            "DELETE", "/api/recipes/{recipe_id}", recipe_id
+        gone: shapes.RecipeDropped = await self._call(
+            "DELETE", "/api/recipes/{recipe_id}", recipe_id=recipe_id
         )
         return gone
 
@@ -249,10 +232,9 @@ class AsyncReconcile:
 
     async def uploaded(self, upload_id: str) -> shapes.Upload:
         """What an upload holds."""
-        answer = await self._transport.call(
-            "GET", "/api/uploads/{upload_id}", path={"upload_id": upload_id}
+        upload: shapes.Upload = await self._call(
+            "GET", "/api/uploads/{upload_id}", upload_id=upload_id
         )
-        upload: shapes.Upload = answer["data"]
         return upload
 
     async def uploads(self) -> AsyncIterator[shapes.Upload]:
@@ -262,20 +244,17 @@ class AsyncReconcile:
 
     async def upload_usage(self) -> shapes.UploadUsage:
         """Size and quota of your uploads."""
-        usage: shapes.UploadUsage = (await self._transport.call("GET", "/api/uploads/usage"))[
-            "data"
-        ]
+        usage: shapes.UploadUsage = await self._call("GET", "/api/uploads/usage")
         return usage
 
     async def delete_upload(self, upload_id: str) -> shapes.UploadDropped:
         """At once, with its file; not while a run that is not over reads it."""
-        path = {"upload_id": upload_id}
-        answer = await self._transport.call("DELETE", "/api/uploads/{upload_id}", path=path)
-        dropped: shapes.UploadDropped = answer["data"]
+        dropped: shapes.UploadDropped = await self._call(
+            "DELETE", "/api/uploads/{upload_id}", upload_id=upload_id
+        )
         return dropped
 
-    async def _recipe(self, method: str, template: str, recipe_id: str, **query: object) -> Any:
-        answer = await self._transport.call(
-            method, template, path={"recipe_id": recipe_id}, query=query
-        )
-        return answer["data"]
+
+def _named(recipe: str | Mapping[str, object]) -> dict[str, object]:
+    """A saved recipe by its id, or one as it is written."""
+    return {"recipe_id": recipe} if isinstance(recipe, str) else {"recipe": dict(recipe)}

@@ -4,30 +4,36 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 import anyio.to_thread
 
-from penstock.client._async.waiting import until_settled
+from penstock.client._async.waiting import AsyncWork, failed, percent_and_step
 from penstock.client.decoding import decode
-from penstock.client.errors import Failed, Unreachable
-from penstock.client.work import Change, RunInfo
+from penstock.client.errors import Unreachable
+from penstock.client.models import RunInfo
+from penstock.client.work import Change
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
+    from typing import Self
 
     from penstock.client._async.transport import AsyncTransport
+    from penstock.client.errors import Failed
+    from penstock.client.json_value import JsonObject
+    from penstock.client.totals import RuleTotals, SideTotals
     from penstock.client.words import EvidenceForm, EvidenceFormulas, EvidenceTable
 
-OPEN = ("staging", "ready", "executing")
 
-
-class AsyncRun:
+class AsyncRun(AsyncWork):
     """A run of a recipe as last fetched; `refresh` fetches it again."""
 
-    def __init__(self, transport: AsyncTransport, data: Mapping[str, Any]) -> None:
-        self._transport = transport
+    OPEN = ("staging", "ready", "executing")
+    GOOD = "completed"
+
+    def __init__(self, transport: AsyncTransport, data: Mapping[str, object]) -> None:
         self.info: RunInfo = decode(RunInfo, data)
+        super().__init__(transport, run_id=self.info.run_id)
 
     @property
     def id(self) -> int:
@@ -38,28 +44,32 @@ class AsyncRun:
         return self.info.status
 
     @property
-    def totals(self) -> dict[str, Any]:
-        return self.info.totals or {}
+    def totals(self) -> dict[str, SideTotals]:
+        """What each side read, matched and left open; empty until it is known."""
+        return cast("dict[str, SideTotals]", self.info.totals or {})
 
     @property
-    def data(self) -> dict[str, Any]:
+    def rules(self) -> tuple[RuleTotals, ...]:
+        """What each rule matched, in their order; empty until it is known."""
+        return cast("tuple[RuleTotals, ...]", self.info.rules or ())
+
+    @property
+    def data(self) -> JsonObject:
         """The server's answer as it came."""
         return self.info.raw
 
     def __repr__(self) -> str:
         return f"<Run {self.id} {self.info.name!r} {self.status}>"
 
-    async def refresh(self) -> AsyncRun:
+    async def refresh(self) -> Self:
         return self._now(await self._call("GET", "/api/runs/{run_id}"))
 
     async def how_far(self) -> tuple[float, str]:
-        return float(self.info.progress.get("percent") or 0.0), str(
-            self.info.progress.get("stage") or self.status
-        )
+        return percent_and_step(self.info.progress, "stage", self.status)
 
     async def events(self) -> AsyncIterator[Change]:
         """Yield every change until the run ends; the server pushes them."""
-        while self.status in OPEN:
+        while self.status in self.OPEN:
             try:
                 async for item in self._stream():
                     yield item
@@ -77,20 +87,19 @@ class AsyncRun:
                     percent, step = await self.how_far()
                     yield Change(status=self.status, percent=percent, step=step)
 
-    async def wait(self, timeout: float | None = None, *, progress: bool = True) -> AsyncRun:
-        """Until it is over; Failed when it did not complete."""
-        await until_settled(self, f"Run {self.id}", OPEN, timeout=timeout, show=progress)
-        if self.status != "completed":
-            error = self.info.error or {}
-            message = (
-                f"Run {self.id} is {self.status}: {error.get('message') or 'no reason was given'}"
-            )
-            raise Failed(
-                message, code=str(error.get("code") or "RUN_FAILED"), status=200, details=error
-            )
-        return self
+    def _title(self) -> str:
+        return f"Run {self.id}"
 
-    async def cancel(self, reason: str = "") -> AsyncRun:
+    def _failure(self) -> Failed:
+        error = self.info.error or {}
+        return failed(
+            f"Run {self.id} is {self.status}",
+            error.get("message"),
+            code=str(error.get("code") or "RUN_FAILED"),
+            details=error,
+        )
+
+    async def cancel(self, reason: str = "") -> Self:
         return self._now(
             await self._call("POST", "/api/runs/{run_id}/cancel", json={"reason": reason})
         )
@@ -99,8 +108,8 @@ class AsyncRun:
         """The same recipe on the sources as they are now, as a new run."""
         return AsyncRun(self._transport, await self._call("POST", "/api/runs/{run_id}/retry"))
 
-    async def manifest(self) -> dict[str, Any]:
-        answer: dict[str, Any] = await self._call("GET", "/api/runs/{run_id}/manifest")
+    async def manifest(self) -> JsonObject:
+        answer: JsonObject = await self._call("GET", "/api/runs/{run_id}/manifest")
         return answer
 
     async def evidence(
@@ -130,11 +139,6 @@ class AsyncRun:
             await anyio.to_thread.run_sync(Path(to).write_text, text)
         return text
 
-    def _now(self, data: Mapping[str, Any]) -> AsyncRun:
+    def _now(self, data: Mapping[str, object]) -> Self:
         self.info = decode(RunInfo, data)
         return self
-
-    async def _call(self, method: str, template: str, *, json: object = None) -> Any:
-        return (await self._transport.call(method, template, path={"run_id": self.id}, json=json))[
-            "data"
-        ]

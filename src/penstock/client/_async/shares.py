@@ -2,77 +2,47 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, assert_never
+from typing import TYPE_CHECKING, Literal
+
+from penstock.client._async.resource import AsyncResource
 
 if TYPE_CHECKING:
     from penstock.client import shapes
-    from penstock.client._async.transport import AsyncTransport
     from penstock.client.words import ShareRole
 
     Shared = Literal["source", "mapping", "recipe"]
 
+SHARES = {
+    "source": "/api/data-sources/{id}/shares",
+    "mapping": "/api/mappings/{id}/shares",
+    "recipe": "/api/recipes/{id}/shares",
+}
+WITH_USER = {
+    "source": "/api/data-sources/{id}/shares/{username}",
+    "mapping": "/api/mappings/{id}/shares/{username}",
+    "recipe": "/api/recipes/{id}/shares/{username}",
+}
 
-class AsyncShares:
+
+class AsyncShares(AsyncResource):
     """`username` is a user name, or `*` for everyone."""
 
-    def __init__(self, transport: AsyncTransport) -> None:
-        self._transport = transport
-
     async def all(self, what: Shared, id_: int | str) -> list[shapes.Share]:
-        path = {"id": id_}
-        answer: list[shapes.Share]
-        match what:
-            case "source":
-                answer = await self._call("GET", "/api/data-sources/{id}/shares", path)
-            case "mapping":
-                answer = await self._call("GET", "/api/mappings/{id}/shares", path)
-            case "recipe":
-                answer = await self._call("GET", "/api/recipes/{id}/shares", path)
-            case _:
-                assert_never(what)
-        return answer
+        shares: list[shapes.Share] = await self._call("GET", SHARES[what], id=id_)
+        return shares
 
     async def put(
         self, what: Shared, id_: int | str, username: str, role: ShareRole = "use"
     ) -> shapes.Share:
         """Share with a user, to use or edit; replaces an earlier share."""
-        path = {"id": id_, "username": username}
-        answer: shapes.Share
-        match what:
-            case "source":
-                answer = await self._call(
-                    "PUT", "/api/data-sources/{id}/shares/{username}", path, json={"role": role}
-                )
-            case "mapping":
-                answer = await self._call(
-                    "PUT", "/api/mappings/{id}/shares/{username}", path, json={"role": role}
-                )
-            case "recipe":
-                answer = await self._call(
-                    "PUT", "/api/recipes/{id}/shares/{username}", path, json={"role": role}
-                )
-            case _:
-                assert_never(what)
-        return answer
+        share: shapes.Share = await self._call(
+            "PUT", WITH_USER[what], id=id_, username=username, json={"role": role}
+        )
+        return share
 
     async def delete(self, what: Shared, id_: int | str, username: str) -> shapes.Unshared:
         """Holds at once, for what is queued and running as well."""
-        path = {"id": id_, "username": username}
-        answer: shapes.Unshared
-        match what:
-            case "source":
-                answer = await self._call(
-                    "DELETE", "/api/data-sources/{id}/shares/{username}", path
-                )
-            case "mapping":
-                answer = await self._call("DELETE", "/api/mappings/{id}/shares/{username}", path)
-            case "recipe":
-                answer = await self._call("DELETE", "/api/recipes/{id}/shares/{username}", path)
-            case _:
-                assert_never(what)
+        answer: shapes.Unshared = await self._call(
+            "DELETE", WITH_USER[what], id=id_, username=username
+        )
         return answer
-
-    async def _call(
-        self, method: str, template: str, path: dict[str, Any], *, json: object = None
-    ) -> Any:
-        return (await self._transport.call(method, template, path=path, json=json))["data"]

@@ -2,31 +2,34 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.client._async.listing import listed
-from penstock.client._async.waiting import changes, until_settled
+from penstock.client._async.resource import AsyncResource
+from penstock.client._async.waiting import AsyncWork, failed
 from penstock.client.bodies import given
 from penstock.client.decoding import decode
 from penstock.client.durations import iso
-from penstock.client.errors import Failed
 from penstock.client.models import Progress, SnapshotInfo
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from datetime import timedelta
-    from typing import Unpack
+    from typing import Self, Unpack
 
     from penstock.client import shapes
     from penstock.client._async.transport import AsyncTransport
-    from penstock.client.work import Change
-
-OPEN = ("pending", "creating")
+    from penstock.client.errors import Failed
 
 
-class AsyncSnapshot:
+class AsyncSnapshot(AsyncWork):
+    """A snapshot as last fetched; work until it is ready."""
+
+    OPEN = ("pending", "creating")
+    GOOD = "ready"
+
     def __init__(self, transport: AsyncTransport, info: SnapshotInfo) -> None:
-        self._transport = transport
+        super().__init__(transport, id=info.id)
         self.info: SnapshotInfo = info
 
     @property
@@ -40,7 +43,7 @@ class AsyncSnapshot:
     def __repr__(self) -> str:
         return f"<Snapshot {self.id} {self.info.name!r} {self.status}>"
 
-    async def refresh(self) -> AsyncSnapshot:
+    async def refresh(self) -> Self:
         self.info = decode(SnapshotInfo, await self._call("GET", "/api/snapshots/{id}"))
         return self
 
@@ -51,27 +54,16 @@ class AsyncSnapshot:
         seen = await self.progress()
         return seen.progress_percent, seen.current_step or seen.phase
 
-    async def events(self) -> AsyncIterator[Change]:
-        """Where it is, at every change until it is ready or is not going to be."""
-        async for item in changes(self, OPEN):
-            yield item
+    def _title(self) -> str:
+        return f"Snapshot {self.info.name}"
 
-    async def wait(self, timeout: float | None = None, *, progress: bool = True) -> AsyncSnapshot:
-        """Until it is ready; Failed when it is not going to be."""
-        await until_settled(
-            self, f"Snapshot {self.info.name}", OPEN, timeout=timeout, show=progress
+    def _failure(self) -> Failed:
+        return failed(
+            f"Snapshot {self.id} is {self.status}",
+            self.info.error_message,
+            code="SNAPSHOT_FAILED",
+            details={"failed_step": self.info.failed_step},
         )
-        if self.status != "ready":
-            raise Failed(
-                (
-                    f"Snapshot {self.id} is {self.status}: "
-                    f"{self.info.error_message or 'no reason was given'}"
-                ),
-                code="SNAPSHOT_FAILED",
-                status=200,
-                details={"failed_step": self.info.failed_step},
-            )
-        return self
 
     async def retry(self) -> AsyncSnapshot:
         await self._call("POST", "/api/snapshots/{id}/retry")
@@ -103,15 +95,8 @@ class AsyncSnapshot:
         gone: shapes.Deleted = await self._call("DELETE", "/api/snapshots/{id}")
         return gone
 
-    async def _call(self, method: str, template: str, *, json: object = None) -> Any:
-        answer = await self._transport.call(method, template, path={"id": self.id}, json=json)
-        return None if answer is None else answer["data"]
 
-
-class AsyncSnapshots:
-    def __init__(self, transport: AsyncTransport) -> None:
-        self._transport = transport
-
+class AsyncSnapshots(AsyncResource):
     async def create(
         self,
         mapping_id: int,
@@ -130,12 +115,12 @@ class AsyncSnapshots:
             ttl=iso(ttl),
             inactivity_timeout=iso(inactivity_timeout),
         )
-        answer = await self._transport.call("POST", "/api/snapshots", json=body)
-        return AsyncSnapshot(self._transport, decode(SnapshotInfo, answer["data"]))
+        answer = await self._call("POST", "/api/snapshots", json=body)
+        return AsyncSnapshot(self._transport, decode(SnapshotInfo, answer))
 
     async def get(self, snapshot_id: int) -> AsyncSnapshot:
-        answer = await self._transport.call("GET", "/api/snapshots/{id}", path={"id": snapshot_id})
-        return AsyncSnapshot(self._transport, decode(SnapshotInfo, answer["data"]))
+        answer = await self._call("GET", "/api/snapshots/{id}", id=snapshot_id)
+        return AsyncSnapshot(self._transport, decode(SnapshotInfo, answer))
 
     async def list(
         self, **filters: Unpack[shapes.SnapshotsFilters]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.client._async.listing import listed
+from penstock.client._async.resource import AsyncResource
 from penstock.client.bodies import given
 from penstock.client.decoding import decode
 from penstock.client.models import DataSourceInfo
@@ -14,21 +15,17 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from penstock.client import shapes
-    from penstock.client._async.transport import AsyncTransport
     from penstock.client.words import SourceType
 
 
-class AsyncDataSources:
+class AsyncDataSources(AsyncResource):
     """The registry: what is connected, by number."""
-
-    def __init__(self, transport: AsyncTransport) -> None:
-        self._transport = transport
 
     async def create(
         self,
         name: str,
         type_: SourceType | str,
-        config: Mapping[str, Any],
+        config: Mapping[str, object],
         credentials: Mapping[str, str] | None = None,
     ) -> DataSourceInfo:
         """Credentials go in and never come out again."""
@@ -38,13 +35,12 @@ class AsyncDataSources:
             "config": dict(config),
             "credentials": dict(credentials or {}),
         }
-        return decode(
-            DataSourceInfo,
-            (await self._transport.call("POST", "/api/data-sources", json=body))["data"],
-        )
+        return decode(DataSourceInfo, await self._call("POST", "/api/data-sources", json=body))
 
     async def get(self, source_id: int) -> DataSourceInfo:
-        return decode(DataSourceInfo, await self._call("GET", "/api/data-sources/{id}", source_id))
+        return decode(
+            DataSourceInfo, await self._call("GET", "/api/data-sources/{id}", id=source_id)
+        )
 
     async def list(
         self, **filters: Unpack[shapes.DataSourcesFilters]
@@ -57,28 +53,31 @@ class AsyncDataSources:
         source_id: int,
         *,
         name: str | None = None,
-        config: Mapping[str, Any] | None = None,
+        config: Mapping[str, object] | None = None,
         credentials: Mapping[str, str] | None = None,
     ) -> DataSourceInfo:
         body = given(name=name, config=config, credentials=credentials)
         return decode(
-            DataSourceInfo, await self._call("PUT", "/api/data-sources/{id}", source_id, json=body)
+            DataSourceInfo,
+            await self._call("PUT", "/api/data-sources/{id}", id=source_id, json=body),
         )
 
     async def delete(self, source_id: int) -> shapes.SourceDropped:
-        gone: shapes.SourceDropped = await self._call("DELETE", "/api/data-sources/{id}", source_id)
+        gone: shapes.SourceDropped = await self._call(
+            "DELETE", "/api/data-sources/{id}", id=source_id
+        )
         return gone
 
     async def test(self, source_id: int) -> shapes.TestResult:
         """Really connects."""
         result: shapes.TestResult = await self._call(
-            "POST", "/api/data-sources/{id}/test", source_id
+            "POST", "/api/data-sources/{id}/test", id=source_id
         )
         return result
 
     async def make_default(self, source_id: int) -> DataSourceInfo:
         return decode(
-            DataSourceInfo, await self._call("PUT", "/api/data-sources/{id}/default", source_id)
+            DataSourceInfo, await self._call("PUT", "/api/data-sources/{id}/default", id=source_id)
         )
 
     async def browse(
@@ -93,36 +92,19 @@ class AsyncDataSources:
 
     async def schema(self, source_id: int, table: str) -> shapes.TableSchema:
         table_schema: shapes.TableSchema = await self._call(
-            "GET", "/api/data-sources/{id}/schema", source_id, query={"table": table}
+            "GET", "/api/data-sources/{id}/schema", id=source_id, query={"table": table}
         )
         return table_schema
 
-    async def _call(
-        self,
-        method: str,
-        template: str,
-        source_id: int,
-        *,
-        json: object = None,
-        query: Mapping[str, object] | None = None,
-    ) -> Any:
-        answer = await self._transport.call(
-            method, template, path={"id": source_id}, json=json, query=query
-        )
-        return None if answer is None else answer["data"]
 
-
-class AsyncRecordSources:
+class AsyncRecordSources(AsyncResource):
     """The same sources as recipes see them: by their alias, with a look at real rows."""
-
-    def __init__(self, transport: AsyncTransport) -> None:
-        self._transport = transport
 
     async def connect(
         self,
         alias: str,
         type_: SourceType | str,
-        config: Mapping[str, Any],
+        config: Mapping[str, object],
         credentials: Mapping[str, str] | None = None,
     ) -> shapes.RecordSource:
         """A source that cannot be reached is not saved."""
@@ -132,9 +114,7 @@ class AsyncRecordSources:
             "config": dict(config),
             "credentials": dict(credentials or {}),
         }
-        source: shapes.RecordSource = (
-            await self._transport.call("POST", "/api/sources", json=body)
-        )["data"]
+        source: shapes.RecordSource = await self._call("POST", "/api/sources", json=body)
         return source
 
     async def list(
@@ -145,11 +125,10 @@ class AsyncRecordSources:
 
     async def preview(self, alias: str, table: str, *, limit: int = 20) -> shapes.Rows:
         """Its first rows."""
-        path, query = {"alias": alias}, {"table": table, "limit": limit}
-        answer = await self._transport.call(
-            "GET", "/api/sources/{alias}/preview", path=path, query=query
+        query = {"table": table, "limit": limit}
+        rows: shapes.Rows = await self._call(
+            "GET", "/api/sources/{alias}/preview", alias=alias, query=query
         )
-        rows: shapes.Rows = answer["data"]
         return rows
 
     async def load_scoped(
@@ -158,7 +137,7 @@ class AsyncRecordSources:
         *,
         table: str | None = None,
         query: str | None = None,
-        filters: Sequence[Mapping[str, Any]] = (),
+        filters: Sequence[Mapping[str, object]] = (),
         limit: int = 50,
     ) -> shapes.Rows:
         """The first rows of a table or a query that the filters let through."""
@@ -168,8 +147,7 @@ class AsyncRecordSources:
             filters=[dict(condition) for condition in filters],
             limit=limit,
         )
-        answer = await self._transport.call(
-            "POST", "/api/sources/{alias}/load-scoped", path={"alias": alias}, json=body
+        rows: shapes.Rows = await self._call(
+            "POST", "/api/sources/{alias}/load-scoped", alias=alias, json=body
         )
-        rows: shapes.Rows = answer["data"]
         return rows

@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.client._async.jobs import AsyncJob
 from penstock.client._async.listing import listed
+from penstock.client._async.resource import AsyncResource
 from penstock.client.bodies import given
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from penstock.client import shapes
     from penstock.client._async.transport import AsyncTransport
+    from penstock.client.json_value import JsonObject
     from penstock.client.words import Tier
 
 SHORT = {
@@ -26,18 +28,18 @@ SHORT = {
 }
 
 
-class AsyncTable:
+class AsyncTable(AsyncResource):
     def __init__(self, transport: AsyncTransport, catalog: str | None, db: str, table: str) -> None:
-        self._transport = transport
+        super().__init__(transport, db=db, table=table)
         self._catalog = catalog
-        self._path = {"db": db, "table": table}
+        self._name = ".".join(filter(None, (catalog, db, table)))
 
     def __repr__(self) -> str:
-        return f"<Table {'.'.join(filter(None, (self._catalog, *self._path.values())))}>"
+        return f"<Table {self._name}>"
 
     async def maintain(
         self,
-        actions: Sequence[str | Mapping[str, Any]],
+        actions: Sequence[str | Mapping[str, object]],
         *,
         engine: str | None = None,
         dry_run: bool | None = None,
@@ -48,7 +50,7 @@ class AsyncTable:
         answer = await self._call("POST", "/api/tables/{db}/{table}/maintenance", json=body)
         return await AsyncJob(self._transport, answer).refresh()
 
-    async def plan(self, actions: Sequence[str | Mapping[str, Any]]) -> shapes.Outcomes:
+    async def plan(self, actions: Sequence[str | Mapping[str, object]]) -> shapes.Outcomes:
         """What they would do, file by file; nothing is written."""
         answer: shapes.Outcomes = await self._call(
             "POST", "/api/tables/{db}/{table}/plan", json=self._body(actions)
@@ -57,18 +59,20 @@ class AsyncTable:
 
     async def status(self, tier: Tier | None = None) -> shapes.Facts:
         """What is known of it; `tier` says how deep to look."""
-        answer: shapes.Facts = await self._call("GET", "/api/tables/{db}/{table}/status", tier=tier)
+        answer: shapes.Facts = await self._call(
+            "GET", "/api/tables/{db}/{table}/status", query=self._asked(tier)
+        )
         return answer
 
     async def health(self, tier: Tier | None = None) -> shapes.TableHealth:
         answer: shapes.TableHealth = await self._call(
-            "GET", "/api/tables/{db}/{table}/health", tier=tier
+            "GET", "/api/tables/{db}/{table}/health", query=self._asked(tier)
         )
         return answer
 
     async def recommendation(self) -> shapes.Recommendation:
         answer: shapes.Recommendation = await self._call(
-            "GET", "/api/tables/{db}/{table}/recommendation"
+            "GET", "/api/tables/{db}/{table}/recommendation", query=self._asked()
         )
         return answer
 
@@ -80,29 +84,21 @@ class AsyncTable:
             async for item in listed(self._transport, template, self._path, catalog=self._catalog)
         ]
 
-    def _body(self, actions: Sequence[str | Mapping[str, Any]]) -> dict[str, Any]:
+    def _body(self, actions: Sequence[str | Mapping[str, object]]) -> dict[str, object]:
         named = [
             SHORT.get(action, action) if isinstance(action, str) else dict(action)
             for action in actions
         ]
         return given(actions=named, catalog=self._catalog)
 
-    async def _call(
-        self, method: str, template: str, *, json: object = None, **query: object
-    ) -> Any:
-        asked = {"catalog": self._catalog} | query if method == "GET" else None
-        return (
-            await self._transport.call(method, template, path=self._path, query=asked, json=json)
-        )["data"]
+    def _asked(self, tier: Tier | None = None) -> dict[str, object]:
+        return {"catalog": self._catalog, "tier": tier}
 
 
-class AsyncTables:
+class AsyncTables(AsyncResource):
     """`tables["db.table"]` or `tables["catalog.db.table"]`; a namespace in a namespace needs its
     catalog before it.
     """
-
-    def __init__(self, transport: AsyncTransport) -> None:
-        self._transport = transport
 
     def __getitem__(self, name: str) -> AsyncTable:
         parts = name.split(".")
@@ -119,28 +115,23 @@ class AsyncTables:
 
     async def refresh(self, catalog: str | None = None) -> shapes.Refreshed:
         """Look at the catalogs again, or at one."""
-        answer = await self._transport.call(
+        result: shapes.Refreshed = await self._call(
             "POST", "/api/tables/refresh", query={"catalog": catalog}
         )
-        result: shapes.Refreshed = answer["data"]
         return result
 
     async def cache_status(self) -> shapes.CacheStatus:
-        status: shapes.CacheStatus = (
-            await self._transport.call("GET", "/api/tables/cache-status")
-        )["data"]
+        status: shapes.CacheStatus = await self._call("GET", "/api/tables/cache-status")
         return status
 
-    async def policies(self) -> list[dict[str, Any]]:
-        answer = await self._transport.call("GET", "/api/maintenance/policies")
-        view: shapes.PoliciesView = answer["data"]
+    async def policies(self) -> list[JsonObject]:
+        view: shapes.PoliciesView = await self._call("GET", "/api/maintenance/policies")
         return view["policies"]
 
-    async def set_policies(self, policies: Sequence[shapes.PolicyBody]) -> list[dict[str, Any]]:
+    async def set_policies(self, policies: Sequence[shapes.PolicyBody]) -> list[JsonObject]:
         """These, and no others."""
         body: shapes.PoliciesBody = {"policies": [*policies]}
-        answer = await self._transport.call("PUT", "/api/maintenance/policies", json=body)
-        view: shapes.PoliciesView = answer["data"]
+        view: shapes.PoliciesView = await self._call("PUT", "/api/maintenance/policies", json=body)
         return view["policies"]
 
     async def runs(self) -> AsyncIterator[shapes.MaintenancePass]:

@@ -12,7 +12,7 @@ import random
 import re
 import uuid
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 from urllib.parse import quote
 
 import anyio
@@ -35,8 +35,18 @@ _AGAIN = {429, 502, 503, 504}
 _DECIDED = {"DRAINING", "MAINTENANCE"}
 
 
+class Request(TypedDict, total=False):
+    """What a request has beside its method and its path."""
+
+    params: dict[str, Any]
+    headers: dict[str, str]
+    json: object
+    content: bytes
+    timeout: float | httpx2.Timeout
+
+
 class AsyncTransport:
-    def __init__(self, address: Address, *, timeout: float = 30.0) -> None:
+    def __init__(self, address: Address, *, timeout: float = 30.0, tries: int = TRIES) -> None:
         headers = {"Accept": "application/json"}
         if address.token:
             headers["Authorization"] = f"Bearer {address.token}"
@@ -44,7 +54,14 @@ class AsyncTransport:
             headers["X-Username"] = address.username
         self.url: str = address.url
         self._slow = httpx2.Timeout(timeout, read=LONGEST_SILENCE, write=LONGEST_SILENCE)
-        self._http = httpx2.AsyncClient(base_url=address.url, headers=headers, timeout=timeout)
+        self._tries = tries
+        # A proxy of the environment does not lead to this machine.
+        self._http = httpx2.AsyncClient(
+            base_url=address.url,
+            headers=headers,
+            timeout=timeout,
+            trust_env=not address.is_local,
+        )
 
     async def aclose(self) -> None:
         await self._http.aclose()
@@ -64,7 +81,7 @@ class AsyncTransport:
         sent = dict(headers or {})
         if method != "GET" and template.startswith("/api"):
             sent["Idempotency-Key"] = str(uuid.uuid4())
-        request: dict[str, Any] = {"params": _given(query), "headers": sent}
+        request: Request = {"params": _given(query), "headers": sent}
         if json is not None:
             request["json"] = json
         if timeout is not None:
@@ -81,7 +98,11 @@ class AsyncTransport:
         query: Mapping[str, object] | None = None,
     ) -> bytes:
         """An answer that is a file."""
-        request = {"params": _given(query), "headers": {"Accept": "*/*"}, "timeout": self._slow}
+        request: Request = {
+            "params": _given(query),
+            "headers": {"Accept": "*/*"},
+            "timeout": self._slow,
+        }
         return (await self._tried(method, filled(template, path), request)).content
 
     async def sent(
@@ -89,7 +110,7 @@ class AsyncTransport:
     ) -> Any:
         """A file to the server."""
         headers = {"Idempotency-Key": str(uuid.uuid4()), "Content-Type": "application/octet-stream"}
-        request = {
+        request: Request = {
             "params": _given(query),
             "headers": headers,
             "content": content,
@@ -120,10 +141,10 @@ class AsyncTransport:
         except httpx2.TransportError as e:
             raise unreachable(self.url, e) from e
 
-    async def _tried(self, method: str, place: str, request: dict[str, Any]) -> httpx2.Response:
+    async def _tried(self, method: str, place: str, request: Request) -> httpx2.Response:
         safe = method == "GET" or "Idempotency-Key" in request["headers"]
-        for number in range(TRIES):
-            last = number == TRIES - 1
+        for number in range(self._tries):
+            last = number == self._tries - 1
             try:
                 answer = await self._http.request(method, place, **request)
             except httpx2.TransportError as e:

@@ -1,68 +1,106 @@
-"""Waits for a resource to reach a final state, with a progress bar."""
+"""Work that settles: wait for it with a progress bar, or follow its changes."""
 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Protocol
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, ClassVar
 
 import anyio
 
-from penstock.client.errors import TimedOut
+from penstock.client._async.resource import AsyncResource
+from penstock.client.errors import Failed, TimedOut
+from penstock.client.json_value import json_object
 from penstock.client.progress_bar import bar
 from penstock.client.work import Change
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Collection
+    from collections.abc import AsyncIterator
+    from typing import Self
+
+    from penstock.client.json_value import JsonObject
 
 FIRST_PAUSE = 0.05
 LONGEST_PAUSE = 2.0
 
 
-class Settling(Protocol):
+class AsyncWork(AsyncResource, ABC):
+    """Something whose status changes until it is none of `OPEN`; in the end it is `GOOD`."""
+
+    OPEN: ClassVar[tuple[str, ...]]
+    GOOD: ClassVar[str]
+
     @property
+    @abstractmethod
     def status(self) -> str: ...
 
-    async def refresh(self) -> object: ...
+    @abstractmethod
+    async def refresh(self) -> Self:
+        """Fetch it again."""
 
+    @abstractmethod
     async def how_far(self) -> tuple[float, str]:
         """Percent, and the step that it is at."""
-        ...
 
+    @abstractmethod
+    def _title(self) -> str: ...
 
-async def until_settled(
-    what: Settling, title: str, unsettled: Collection[str], *, timeout: float | None, show: bool
-) -> None:
-    """Ask until its status is none of `unsettled`; the pauses grow, so that a quick end is seen
-    quickly."""
-    until = None if timeout is None else time.monotonic() + timeout
-    pause = FIRST_PAUSE
-    with bar(title, show=show) as draw:
-        while what.status in unsettled:
-            if until is not None and time.monotonic() >= until:
-                raise TimedOut(
-                    f"{title} is still {what.status} after {timeout:g} s.",
-                    code="WAIT_TIMEOUT",
-                    status=408,
-                )
+    @abstractmethod
+    def _failure(self) -> Failed:
+        """Why it did not end well."""
+
+    async def events(self) -> AsyncIterator[Change]:
+        """Where it is, at every change until it is settled."""
+        last, pause = None, FIRST_PAUSE
+        while True:
+            percent, step = await self.how_far()
+            now = Change(status=self.status, percent=percent, step=step)
+            if now != last:
+                last, pause = now, FIRST_PAUSE
+                yield now
+            if self.status not in self.OPEN:
+                return
             await anyio.sleep(pause)
             pause = min(pause * 1.5, LONGEST_PAUSE)
-            await what.refresh()
-            if show:
-                draw(*await what.how_far())
-        draw(100.0, what.status)
+            await self.refresh()
+
+    async def wait(self, timeout: float | None = None, *, progress: bool = True) -> Self:
+        """Until it is settled; Failed, with the cause, when it did not end well.
+
+        The pauses between requests grow, so that a quick end is seen quickly.
+        """
+        until = None if timeout is None else time.monotonic() + timeout
+        pause = FIRST_PAUSE
+        with bar(self._title(), show=progress) as draw:
+            while self.status in self.OPEN:
+                if until is not None and time.monotonic() >= until:
+                    raise TimedOut(
+                        f"{self._title()} is still {self.status} after {timeout:g} s.",
+                        code="WAIT_TIMEOUT",
+                        status=408,
+                    )
+                await anyio.sleep(pause)
+                pause = min(pause * 1.5, LONGEST_PAUSE)
+                await self.refresh()
+                if progress:
+                    draw(*await self.how_far())
+            draw(100.0, self.status)
+        if self.status != self.GOOD:
+            raise self._failure()
+        return self
 
 
-async def changes(what: Settling, unsettled: Collection[str]) -> AsyncIterator[Change]:
-    """Yield the current state and every change, until a final state."""
-    last, pause = None, FIRST_PAUSE
-    while True:
-        percent, step = await what.how_far()
-        now = Change(status=what.status, percent=percent, step=step)
-        if now != last:
-            last, pause = now, FIRST_PAUSE
-            yield now
-        if what.status not in unsettled:
-            return
-        await anyio.sleep(pause)
-        pause = min(pause * 1.5, LONGEST_PAUSE)
-        await what.refresh()
+def percent_and_step(progress: object, step_name: str, otherwise: str) -> tuple[float, str]:
+    """From the progress that a resource tells of itself, if it tells any."""
+    fields = json_object(progress)
+    percent = fields.get("percent")
+    return (
+        float(percent) if isinstance(percent, int | float) else 0.0,
+        str(fields.get(step_name) or otherwise),
+    )
+
+
+def failed(what: str, reason: object, *, code: str, details: JsonObject | None = None) -> Failed:
+    """`what` ended otherwise than well."""
+    message = f"{what}: {reason or 'no reason was given'}"
+    return Failed(message, code=code, status=200, details=details)

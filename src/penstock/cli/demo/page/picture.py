@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.widget.drawing import Drawing
 from penstock.widget.page import assets, fragment, policy
 
 if TYPE_CHECKING:
     from penstock.cli.demo.rings import Rings
+    from penstock.client.graph_shapes import Element
 
 HEIGHT = 520
 
@@ -29,6 +30,6 @@ def script() -> str:
     return assets()
 
 
-def _named(node: dict[str, Any]) -> dict[str, Any]:
+def _named(node: Element) -> Element:
     """A device has no name; what it is says more than its number."""
     return node | {"caption": node["kind"]} if "kind" in node else node

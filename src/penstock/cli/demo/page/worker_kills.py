@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from datetime import datetime
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.cli.demo.page import charts
 from penstock.cli.demo.page.charts import Span
 from penstock.cli.demo.page.markup import cell, number, section, table
+from penstock.cli.demo.worker_kills import short
 
 if TYPE_CHECKING:
     from penstock.cli.demo.worker_kills import Story
+    from penstock.client.shapes import Attempt
 
 
 def storm_section(story: Story) -> str:
     start = min(
-        (_moment(attempt["claimed_at"]) for job in story.jobs for attempt in job["attempts"]),
+        (_moment(attempt["claimed_at"]) for job in story.jobs for attempt in job.attempts),
         default=story.struck_at,
     )
     rows = [
-        (f"job {job['id']}", [_span(story, start, attempt) for attempt in job["attempts"]])
+        (f"job {job.id}", [_span(story, start, attempt) for attempt in job.attempts])
         for job in story.jobs
     ]
     struck = (story.struck_at - start).total_seconds()
@@ -34,15 +36,15 @@ def storm_section(story: Story) -> str:
     )
     again = [
         (
-            cell(str(job["id"])),
+            cell(str(job.id)),
             number(attempt["attempt_no"]),
-            cell(_short(attempt["worker"])),
+            cell(short(attempt["worker"])),
             cell(attempt["how"]),
             f'<td class="mono">{escape(str(attempt["attempt_id"]))}</td>',
         )
         for job in story.jobs
-        if len(job["attempts"]) > 1
-        for attempt in job["attempts"]
+        if len(job.attempts) > 1
+        for attempt in job.attempts
     ]
     return section(
         "storm",
@@ -58,14 +60,14 @@ def storm_section(story: Story) -> str:
     )
 
 
-def _span(story: Story, start: datetime, attempt: dict[str, Any]) -> Span:
+def _span(story: Story, start: datetime, attempt: Attempt) -> Span:
     kind = (
         "good"
         if attempt["how"] == "succeeded"
-        else {story.killed: "bad", story.frozen: "violet"}.get(attempt["worker"], "ghost")
+        else {story.killed: "bad", story.frozen: "violet"}.get(attempt["worker"] or "", "ghost")
     )
-    claimed, ended = (_moment(attempt[name]) for name in ("claimed_at", "ended_at"))
-    title = f"attempt {attempt['attempt_no']} by {_short(attempt['worker'])}: {attempt['how']}"
+    claimed, ended = _moment(attempt["claimed_at"]), _moment(attempt["ended_at"])
+    title = f"attempt {attempt['attempt_no']} by {short(attempt['worker'])}: {attempt['how']}"
     return Span(
         start=(claimed - start).total_seconds(),
         end=(ended - start).total_seconds(),
@@ -74,9 +76,7 @@ def _span(story: Story, start: datetime, attempt: dict[str, Any]) -> Span:
     )
 
 
-def _moment(text: str) -> datetime:
+def _moment(text: str | None) -> datetime:
+    if text is None:
+        raise ValueError("An attempt that has ended was claimed and has an end.")
     return datetime.fromisoformat(text)
-
-
-def _short(worker: str) -> str:
-    return worker.rpartition("/")[2]

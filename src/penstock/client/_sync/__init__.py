@@ -1,2 +1,0 @@
-"""The synchronous face, written from `_async` by `python -m
-tools.unasync`."""
