@@ -66,6 +66,26 @@ def test_a_wrong_call_says_what_was_meant(
     assert stderr.endswith(next_command)
 
 
+@pytest.mark.parametrize("command", [["mapping", "create"], ["recipe", "save"]])
+@pytest.mark.parametrize(
+    ("text", "sentence"), [("[1]", "is not a JSON object"), ("{", "is not JSON")]
+)
+def test_a_file_that_is_no_json_object_is_refused_with_a_sentence(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    command: list[str],
+    text: str,
+    sentence: str,
+) -> None:
+    monkeypatch.setenv("PENSTOCK_URL", "http://127.0.0.1:9")
+    file = tmp_path / "document.json"
+    file.write_text(text)
+    code, stderr = _said(capsys, *command, str(file))
+    assert code == 2
+    assert sentence in stderr
+
+
 @pytest.mark.parametrize(
     "command", [["job", "list"], ["mapping", "list"], ["run", "list"], ["table", "list"]]
 )

@@ -93,6 +93,17 @@ def test_a_query_that_may_have_arrived_is_not_sent_again() -> None:
         ]
 
 
+def test_no_proxy_of_the_environment_is_asked_for_this_machine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    with connected(Answer(body={"status": "healthy"})) as (_, ps):
+        assert ps.health() == {"status": "healthy"}
+
+
 def test_nobody_there_is_said_with_the_address_and_the_next_command() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

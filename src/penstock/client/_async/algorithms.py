@@ -35,8 +35,8 @@ _OWN = {
 class AsyncExecution(AsyncWork):
     """One run of an algorithm, finished or under way."""
 
-    OPEN = ("running",)
-    GOOD = "completed"
+    _OPEN = ("running",)
+    _GOOD = "completed"
 
     def __init__(
         self, transport: AsyncTransport, slug: str, family: str, info: ExecutionInfo

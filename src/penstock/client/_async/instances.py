@@ -40,8 +40,8 @@ ARROW = "application/vnd.apache.arrow.stream"
 class AsyncGraph(AsyncWork):
     """An instance. `async with` terminates it at the end, whatever happened in between."""
 
-    OPEN = ("waiting_for_snapshot", "starting", "resuming")
-    GOOD = "running"
+    _OPEN = ("waiting_for_snapshot", "starting", "resuming")
+    _GOOD = "running"
 
     def __init__(self, transport: AsyncTransport, info: InstanceInfo) -> None:
         super().__init__(transport, id=info.id)

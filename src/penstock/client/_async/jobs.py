@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 class AsyncJob(AsyncWork):
     """A job as last fetched; `refresh` fetches it again."""
 
-    OPEN = ("queued", "running", "parked")
-    GOOD = "succeeded"
+    _OPEN = ("queued", "running", "parked")
+    _GOOD = "succeeded"
 
     def __init__(self, transport: AsyncTransport, data: Mapping[str, object]) -> None:
         self.info: JobInfo = decode(JobInfo, data)

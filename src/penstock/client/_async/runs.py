@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 class AsyncRun(AsyncWork):
     """A run of a recipe as last fetched; `refresh` fetches it again."""
 
-    OPEN = ("staging", "ready", "executing")
-    GOOD = "completed"
+    _OPEN = ("staging", "ready", "executing")
+    _GOOD = "completed"
 
     def __init__(self, transport: AsyncTransport, data: Mapping[str, object]) -> None:
         self.info: RunInfo = decode(RunInfo, data)
@@ -69,7 +69,7 @@ class AsyncRun(AsyncWork):
 
     async def events(self) -> AsyncIterator[Change]:
         """Yield every change until the run ends; the server pushes them."""
-        while self.status in self.OPEN:
+        while self.status in self._OPEN:
             try:
                 async for item in self._stream():
                     yield item

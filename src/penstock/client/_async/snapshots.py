@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 class AsyncSnapshot(AsyncWork):
     """A snapshot as last fetched; work until it is ready."""
 
-    OPEN = ("pending", "creating")
-    GOOD = "ready"
+    _OPEN = ("pending", "creating")
+    _GOOD = "ready"
 
     def __init__(self, transport: AsyncTransport, info: SnapshotInfo) -> None:
         super().__init__(transport, id=info.id)

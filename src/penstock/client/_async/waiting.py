@@ -25,10 +25,10 @@ LONGEST_PAUSE = 2.0
 
 
 class AsyncWork(AsyncResource, ABC):
-    """Something whose status changes until it is none of `OPEN`; in the end it is `GOOD`."""
+    """Something whose status changes until it is none of `_OPEN`; in the end it is `_GOOD`."""
 
-    OPEN: ClassVar[tuple[str, ...]]
-    GOOD: ClassVar[str]
+    _OPEN: ClassVar[tuple[str, ...]]
+    _GOOD: ClassVar[str]
 
     @property
     @abstractmethod
@@ -58,7 +58,7 @@ class AsyncWork(AsyncResource, ABC):
             if now != last:
                 last, pause = now, FIRST_PAUSE
                 yield now
-            if self.status not in self.OPEN:
+            if self.status not in self._OPEN:
                 return
             await anyio.sleep(pause)
             pause = min(pause * 1.5, LONGEST_PAUSE)
@@ -72,7 +72,7 @@ class AsyncWork(AsyncResource, ABC):
         until = None if timeout is None else time.monotonic() + timeout
         pause = FIRST_PAUSE
         with bar(self._title(), show=progress) as draw:
-            while self.status in self.OPEN:
+            while self.status in self._OPEN:
                 if until is not None and time.monotonic() >= until:
                     raise TimedOut(
                         f"{self._title()} is still {self.status} after {timeout:g} s.",
@@ -85,7 +85,7 @@ class AsyncWork(AsyncResource, ABC):
                 if progress:
                     draw(*await self.how_far())
             draw(100.0, self.status)
-        if self.status != self.GOOD:
+        if self.status != self._GOOD:
             raise self._failure()
         return self
 
