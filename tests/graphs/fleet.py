@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from penstock.graphs.instances.model import Instance
     from penstock.kit.config import Settings
     from penstock.kit.db import Tx
+    from penstock.launchers.contract import Launcher
+    from tests.launchers.conformance import Cluster
 
 PEOPLE = {"ada": Role.ANALYST, "bob": Role.ANALYST, "eve": Role.ADMIN, "olga": Role.OPS}
 GRAPH = Definitions(
@@ -54,7 +56,7 @@ class Fleet:
     settings: Settings
     http: httpx2.AsyncClient
     control: Path
-    launcher: SubprocessLauncher
+    launcher: Launcher
     dsn: str
 
     @property
@@ -204,17 +206,30 @@ def stand_in(control: Path) -> tuple[str, ...]:
 
 @asynccontextmanager
 async def sailing(
-    dsn: str, home: Path, *, command: tuple[str, ...] | None = None, **changes: Any
+    dsn: str,
+    home: Path,
+    *,
+    command: tuple[str, ...] | None = None,
+    cluster: Cluster | None = None,
+    **changes: Any,
 ) -> AsyncIterator[Fleet]:
+    """Graph servers are processes, or pods of a cluster."""
     home.mkdir(exist_ok=True, parents=True)
     control = home / "control.json"
     if not control.exists():
         tell(control)
+    command = command or stand_in(control)
     with bind("127.0.0.1", 0) as listener:
-        config = settings(home, port=listener.getsockname()[1], **changes)
-        launcher = SubprocessLauncher(home / "instances", command=command or stand_in(control))
-        async with build_control_plane(config, dsn, launcher=launcher) as built:
+        port = listener.getsockname()[1]
+        chosen: Launcher | None = None
+        if cluster is None:
+            chosen = SubprocessLauncher(home / "instances", command=command)
+        else:
+            changes = cluster.control_plane_settings(home, port, command) | changes
+        config = settings(home, port=port, **changes)
+        async with build_control_plane(config, dsn, launcher=chosen) as built:
             services = replace(built, authenticators=(*built.authenticators, Names()))
+            assert services.graphs is not None
             async with (
                 listening(services, listener) as url,
                 httpx2.AsyncClient(base_url=url, timeout=60) as http,
@@ -224,12 +239,12 @@ async def sailing(
                     settings=config,
                     http=http,
                     control=control,
-                    launcher=launcher,
+                    launcher=services.graphs.instances.launcher,
                     dsn=dsn,
                 )
 
 
-async def sink(launcher: SubprocessLauncher) -> None:
+async def sink(launcher: Launcher) -> None:
     """Nothing outlives its test."""
     for process in await launcher.list():
         await launcher.stop(process.handle, grace=0)

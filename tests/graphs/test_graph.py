@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
     from pathlib import Path
 
+    from tests.launchers.conformance import Cluster
+
 CUSTOMER = {
     "label": "Customer",
     "sql": "SELECT id, name, age FROM customers",
@@ -42,11 +44,13 @@ KNOWS = {
 
 @asynccontextmanager
 async def shop_fleet(
-    database: str, folder: Path
+    database: str, folder: Path, cluster: Cluster | None = None, **changes: Any
 ) -> AsyncIterator[tuple[Fleet, Callable[..., Awaitable[Any]]]]:
     """A control plane with real graph servers, and how to make one of a mapping on a shop's
     warehouse."""
-    async with sailing(database, folder / "home", command=COMMAND) as fleet:
+    async with sailing(
+        database, folder / "home", command=COMMAND, cluster=cluster, **changes
+    ) as fleet:
         deployment = Deployment(
             services=fleet.services,
             settings=fleet.settings.model_copy(update={"url": str(fleet.http.base_url)}),

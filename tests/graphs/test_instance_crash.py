@@ -4,6 +4,7 @@ nothing is left over."""
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 import socket
 import sys
@@ -29,11 +30,12 @@ class Plane:
     def __init__(self, dsn: str, home: Path) -> None:
         self._dsn = dsn
         self._home = home
+        self.more: dict[str, Any] = {}
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
-            self._port: int = free.getsockname()[1]
+            self.port: int = free.getsockname()[1]
         self.http = httpx2.AsyncClient(
-            base_url=f"http://127.0.0.1:{self._port}", timeout=30, headers=ADA
+            base_url=f"http://127.0.0.1:{self.port}", timeout=30, headers=ADA
         )
         self._process: asyncio.subprocess.Process | None = None
 
@@ -43,7 +45,8 @@ class Plane:
             "tests.graphs.control_plane_child",
             self._dsn,
             str(self._home),
-            str(self._port),
+            str(self.port),
+            *([json.dumps(self.more, default=str)] if self.more else []),
         )
         self._process = await asyncio.create_subprocess_exec(sys.executable, *arguments)
         await until(self._ready)
@@ -56,8 +59,12 @@ class Plane:
 
     async def kill(self) -> None:
         assert self._process is not None
-        self._process.kill()
+        self.kill_now()
         await self._process.wait()
+
+    def kill_now(self) -> None:
+        if self._process is not None and self._process.returncode is None:
+            self._process.kill()
 
     async def create(self, snapshot_id: int) -> dict[str, Any]:
         answer = await self.http.post(

@@ -82,6 +82,31 @@ class Cluster:
     patience: Patience = field(default_factory=Patience)
     persistence: float = 60.0
 
+    def control_plane_settings(
+        self, folder: Path, port: int, command: Sequence[str]
+    ) -> dict[str, Any]:
+        """Of a control plane on this machine whose pods run `command`."""
+        user = {"token": self.connection.token}
+        config = {
+            "kind": "Config",
+            "current-context": "test",
+            "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
+            "clusters": [{"name": "test", "cluster": {"server": self.connection.url}}],
+            "users": [{"name": "test", "user": user}],
+        }
+        (folder / "kubeconfig").write_text(json.dumps(config))
+        container = {"name": "graph-server", "command": list(command)}
+        return {
+            "launcher": "kubernetes",
+            "kubernetes_kubeconfig": folder / "kubeconfig",
+            "kubernetes_namespace": self.settings.namespace,
+            "kubernetes_image": self.settings.image,
+            "kubernetes_installation": self.settings.installation,
+            "kubernetes_python": self.settings.python,
+            "kubernetes_url": f"http://127.0.0.1:{port}",
+            "kubernetes_pod_patch": {"spec": {"containers": [container]}},
+        }
+
     @asynccontextmanager
     async def launcher(self, *arguments: str, **changes: Any) -> AsyncIterator[KubernetesLauncher]:
         settings = replace(self.settings, **changes)

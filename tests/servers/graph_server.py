@@ -42,8 +42,12 @@ def control() -> dict[str, Any]:
 
 @cache
 def secrets() -> dict[str, str]:
-    handed_over: dict[str, str] = json.load(sys.stdin)
-    return handed_over
+    """By a pipe from the subprocess launcher, in files of a pod."""
+    if "PENSTOCK_INSTANCE_SECRETS_FD" in os.environ:
+        handed_over: dict[str, str] = json.load(sys.stdin)
+        return handed_over
+    folder = Path(os.environ["PENSTOCK_SECRETS_DIR"])
+    return {file.name.upper(): file.read_text() for file in folder.iterdir() if file.is_file()}
 
 
 class Plane:
@@ -218,7 +222,9 @@ async def main() -> None:
     server = uvicorn.Server(
         uvicorn.Config(
             Starlette(routes=ROUTES),
-            uds=os.environ["PENSTOCK_INSTANCE_SOCKET"],
+            uds=os.environ.get("PENSTOCK_INSTANCE_SOCKET"),
+            host=os.environ.get("PENSTOCK_INSTANCE_HOST", "127.0.0.1"),
+            port=int(os.environ.get("PENSTOCK_INSTANCE_PORT", "0")),
             ws="none",
             lifespan="off",
             log_level="warning",

@@ -2,7 +2,7 @@
 child processes.
 
 A pod has an address of its own (127.77.x.y, all of which are this machine), its volumes are
-folders, and paths below a mount in its environment and command lead there. Hooks run, deletion
+folders, and paths below a mount in its environment lead there. Hooks run, deletion
 takes its grace, an exit becomes a status; and the node can be full, lost, or evict.
 """
 
@@ -38,6 +38,8 @@ class Kubelet:
         self.never_pulls = False
         self.lost = False
         self.started: list[str] = []
+        self.kept_logs: dict[str, str] = {}
+        """The last log of each name whose process has ended."""
         self._server = server
         self._folder = folder
         self._pods: dict[str, _PodRunner] = {}
@@ -201,7 +203,7 @@ class _PodRunner:
         self._ip = self._kubelet.ip()
         with (self._folder / "log").open("wb") as log:
             self.process = await asyncio.create_subprocess_exec(
-                *die_with_parent(self._command(self._container["command"])),
+                *die_with_parent(self._container["command"]),
                 env=self._environment(),
                 cwd=self._folder,
                 stdin=asyncio.subprocess.DEVNULL,
@@ -228,6 +230,7 @@ class _PodRunner:
             await self._terminate(exited)
         ending.cancel()
         code = await exited
+        self._kubelet.kept_logs[self.name] = (self._folder / "log").read_text(errors="replace")
         if self._kubelet.lost:
             return
         self.kill()
@@ -253,7 +256,7 @@ class _PodRunner:
     async def _exec(self, command: list[str]) -> None:
         with (self._folder / "hook.log").open("ab") as log:
             hook = await asyncio.create_subprocess_exec(
-                *die_with_parent(self._command(command)),
+                *die_with_parent(command),
                 env=self._environment(),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=log,
@@ -304,9 +307,6 @@ class _PodRunner:
             assert source in (None, "status.podIP")
             values[entry["name"]] = self._ip if source else self._here(entry["value"])
         return values
-
-    def _command(self, command: list[str]) -> list[str]:
-        return [self._here(word) for word in command]
 
     def _here(self, text: str) -> str:
         """A path of the pod as one of this machine."""

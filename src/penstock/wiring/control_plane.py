@@ -55,12 +55,12 @@ from penstock.sources.repository import DataSources
 from penstock.sources.schema_cache import SchemaCache, SchemaRefresh
 from penstock.wiring.auth import CHANGED, admission
 from penstock.wiring.instances import (
-    default_launcher,
     instance_controller,
     instance_loops,
     instance_services,
 )
 from penstock.wiring.job_kinds import default_kinds
+from penstock.wiring.launchers import opened_launcher
 from penstock.wiring.maintenance import keeping
 from penstock.wiring.migrations import MIGRATION_PACKAGES
 from penstock.wiring.nats import nats_transport
@@ -120,11 +120,11 @@ async def build_control_plane(
             settings, engine, kinds or default_kinds(settings.lease_seconds), registry, outbox
         ) as store,
         admission(settings, engine, store.audit, store.notifier) as auth,
+        opened_launcher(settings, store.metrics.background, launcher) as runs,
     ):
         sources = _sources(settings, dsn, browse, store)
-        launcher = launcher or default_launcher(settings)
         graphs = _graphs(
-            settings, engine, browse, store, sources.records, auth.instance_tokens, launcher
+            settings, engine, browse, store, sources.records, auth.instance_tokens, runs
         )
         for name, handler in ({GATE: graphs.exports.finalizer} | dict(gates or {})).items():
             store.gates.handle(name, handler)

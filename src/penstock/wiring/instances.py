@@ -22,7 +22,7 @@ from penstock.graphs.instances.telemetry import InstanceTelemetry
 from penstock.graphs.instances.waiting_instances import WaitingInstances
 from penstock.kit.cache import InvalidatedCache
 from penstock.kit.errors import Unavailable
-from penstock.launchers.subprocess import of_home
+from penstock.wiring.launchers import url_for_pods
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -53,10 +53,6 @@ _STORAGE = (
     "storage_secret_access_key",
     "storage_allow_http",
 )
-
-
-def default_launcher(settings: Settings) -> Launcher:
-    return of_home(settings.home)
 
 
 def instance_services(
@@ -171,8 +167,10 @@ def public_url(settings: Settings) -> str:
 
 
 def internal_url(settings: Settings) -> str:
-    """The URL for servers on this machine: the local address, bypassing any proxy in front, unless
-    a TLS certificate requires the public name."""
+    """The URL for graph servers: on this machine the local address, bypassing any proxy in front,
+    unless a TLS certificate requires the public name; from pods, one that leads there."""
+    if settings.launcher == "kubernetes":
+        return url_for_pods(settings)
     if settings.port and settings.tls_cert is None:
         return _own_url(settings)
     return public_url(settings)
