@@ -8,7 +8,7 @@ import sys
 from asyncio.subprocess import PIPE
 from dataclasses import dataclass, field
 from signal import SIGKILL, Signals
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import orjson
 
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from penstock.graphdb.algorithms.order import Order
+    from penstock.graphdb.algorithms.fork_server import Report
+    from penstock.graphdb.algorithms.order import Computed, Failure, Order
 
 _MODULE = "penstock.graphdb.algorithms.fork_server"
 _OWN = {
@@ -69,7 +70,7 @@ class _ForkServer:
         for name in list(self.children):
             self._hear({"id": name, "code": _GONE})
 
-    def _hear(self, message: dict[str, Any]) -> None:
+    def _hear(self, message: Report) -> None:
         child = self.children.get(message["id"])
         if child is None:
             return
@@ -109,9 +110,7 @@ class Children:
         """Start what the first order would have to wait for."""
         await self._opened()
 
-    async def compute(
-        self, name: str, order: Order, progress: Callable[[float], None]
-    ) -> dict[str, Any]:
+    async def compute(self, name: str, order: Order, progress: Callable[[float], None]) -> Computed:
         """Return the child's result or raise its error; the child always ends."""
         nest = await self._opened()
         path = order.write()
@@ -155,9 +154,9 @@ class Children:
         return nest
 
 
-def _answer(out: Path, code: int, name: str) -> dict[str, Any]:
+def _answer(out: Path, code: int, name: str) -> Computed:
     if (out / "result.json").exists():
-        answer: dict[str, Any] = orjson.loads((out / "result.json").read_bytes())
+        answer: Computed = orjson.loads((out / "result.json").read_bytes())
         return answer
     if (out / "error.json").exists():
         raise _raised(orjson.loads((out / "error.json").read_bytes()))
@@ -173,7 +172,7 @@ def _answer(out: Path, code: int, name: str) -> dict[str, Any]:
     raise AlgorithmFailed(f"The process that computed {name} ended {how}.")
 
 
-def _raised(message: dict[str, Any]) -> PenstockError:
+def _raised(message: Failure) -> PenstockError:
     return rebuild(
         message["code"], message["message"], hint=message["hint"], details=message["details"]
     )

@@ -3,11 +3,12 @@ five routes each."""
 
 import asyncio
 import re
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import Annotated
 
 import orjson
 from fastapi import APIRouter, Query, Response
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field
 
 from penstock.graph_server.body_limit import GuardedRoute
 from penstock.graph_server.execution import Execution, Kind, Request, brief
@@ -20,6 +21,7 @@ from penstock.graphdb.algorithms.parameters import check
 from penstock.graphdb.algorithms.selection import Selection, select
 from penstock.graphdb.errors import CapabilityMissing
 from penstock.kit.errors import InvalidInput, PermissionDenied
+from penstock.kit.json_value import JsonValue
 
 PATIENCE_SECONDS = 5.0
 DEFAULT_TIMEOUT_SECONDS = 3600.0
@@ -63,7 +65,7 @@ class AlgorithmRequest(BaseModel):
             "edge_type", self.edge_type, "relationship_types", self.relationship_types
         )
 
-    def given(self) -> dict[str, Any]:
+    def given(self) -> dict[str, JsonValue]:
         top = {name: getattr(self, name) for name in _ALSO_AT_THE_TOP}
         return self.parameters | {name: value for name, value in top.items() if value is not None}
 
@@ -163,7 +165,7 @@ def checked(
 ) -> Request:
     """Everything that can be refused before a process is started."""
     selecting = _native if kind == "native" else _networkx
-    describe, parameters = _described(kind, name), body.given()
+    suffixes, parameters = _result_suffixes(kind, name), body.given()
     if body.result_property is not None:
         caller.must_write()
     capabilities = executions.graph().engine.capabilities
@@ -171,7 +173,7 @@ def checked(
     if not getattr(capabilities, capability):
         raise CapabilityMissing.of(backend, capability)
     selection = selecting(executions, name, body)
-    _check_property(executions, body.result_property, selection, describe, backend)
+    _check_property(executions, body.result_property, selection, name, suffixes, backend)
     return Request(
         kind=kind,
         name=name,
@@ -220,20 +222,21 @@ def _networkx(executions: Executions, name: str, body: AlgorithmRequest) -> Sele
 
 def _check_property(
     executions: Executions,
-    name: str | None,
+    result_property: str | None,
     selection: Selection,
-    described: dict[str, Any],
+    algorithm_name: str,
+    suffixes: tuple[str, ...],
     backend: str,
 ) -> None:
-    if name is None:
+    if result_property is None:
         return
-    if not described["writes"]:
+    if not suffixes:
         raise InvalidInput(
-            f"result_property: {described['name']} gives no value per node.",
+            f"result_property: {algorithm_name} gives no value per node.",
             hint="Leave it out; the result is in the answer.",
             parameter="result_property",
         )
-    if not _PROPERTY.fullmatch(name):
+    if not _PROPERTY.fullmatch(result_property):
         raise InvalidInput(
             "result_property must be 1 to 63 letters, digits and _, not beginning with a digit.",
             parameter="result_property",
@@ -241,20 +244,18 @@ def _check_property(
     graph = executions.graph()
     if not graph.engine.capabilities.write_back:
         raise CapabilityMissing.of(backend, "write_back")
-    names = {f"{name}{suffix}" for suffix in described["result_suffixes"]}
+    names = {f"{result_property}{suffix}" for suffix in suffixes}
     for table in graph.schema.nodes:
         if table.label in selection.results and names & {p.name for p in table.columns}:
             raise InvalidInput(
-                (
-                    f"result_property: {table.label}.{name} comes from the mapping and is never "
-                    "overwritten."
-                ),
+                f"result_property: {table.label}.{result_property} comes from the mapping and is"
+                " never overwritten.",
                 hint="Choose another name.",
                 parameter="result_property",
             )
 
 
-def _answer(content: dict[str, Any], status: int = 200) -> Response:
+def _answer(content: Mapping[str, object], status: int = 200) -> Response:
     """Written at once: a result may hold a hundred thousand edges, which the framework would walk
     one by one."""
     return Response(
@@ -262,11 +263,19 @@ def _answer(content: dict[str, Any], status: int = 200) -> Response:
     )
 
 
-def _described(kind: Kind, name: str) -> dict[str, Any]:
+def _described(kind: Kind, name: str) -> dict[str, JsonValue]:
     return algorithm(name).describe() if kind == "native" else function(name).describe()
 
 
-def told(executions: Executions, execution: Execution) -> dict[str, Any]:
+def _result_suffixes(kind: Kind, name: str) -> tuple[str, ...]:
+    """What is added to the result property's name, a column each; none without values per node."""
+    if kind == "networkx":
+        return function(name).suffixes
+    chosen = algorithm(name)
+    return chosen.suffixes if chosen.per_node else ()
+
+
+def told(executions: Executions, execution: Execution) -> dict[str, object]:
     request, error = execution.request, execution.error
     labels = request.selection.results
     elapsed = int(executions.elapsed(execution) * 1000)

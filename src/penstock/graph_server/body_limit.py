@@ -12,7 +12,6 @@ from penstock.http.body_memory import CountedBody
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
-    from typing import Any
 
     from starlette.responses import Response
 
@@ -27,7 +26,7 @@ class GuardedRoute(APIRoute):
 
     body_bytes: ClassVar[int] = BODY_BYTES
 
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+    def get_route_handler(self) -> Callable[[Request], Coroutine[None, None, Response]]:
         handle = super().get_route_handler()
 
         async def guarded(request: Request) -> Response:

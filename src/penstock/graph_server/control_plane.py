@@ -4,7 +4,7 @@ mapping."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NotRequired, TypedDict, cast
 
 import orjson
 
@@ -16,10 +16,25 @@ from penstock.kit.errors import PenstockError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from penstock.graphs.mappings.definition import EdgeDocument, NodeDocument
+
 log = logging.get(__name__)
 ANSWER_SECONDS = 10.0
 PATIENCE_SECONDS = 120.0
 MOST_MESSAGE = 2000
+
+
+class _ToLoad(TypedDict):
+    """What is read of the answer to `GET mapping`."""
+
+    snapshot_id: int
+    mapping_id: NotRequired[int | None]
+    mapping_version: NotRequired[int | None]
+    owner_username: NotRequired[str]
+    prefix: NotRequired[str]
+    gcs_path: str
+    node_definitions: list[NodeDocument]
+    edge_definitions: list[EdgeDocument]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,11 +47,11 @@ class Assignment:
     mapping_version: int | None
     owner_username: str
     location: str
-    node_definitions: tuple[Mapping[str, Any], ...]
-    edge_definitions: tuple[Mapping[str, Any], ...]
+    node_definitions: tuple[NodeDocument, ...]
+    edge_definitions: tuple[EdgeDocument, ...]
 
     @classmethod
-    def read(cls, document: Mapping[str, Any]) -> Assignment:
+    def read(cls, document: _ToLoad) -> Assignment:
         return cls(
             snapshot_id=document["snapshot_id"],
             mapping_id=document.get("mapping_id"),
@@ -62,7 +77,7 @@ class InstanceControlPlane(ControlPlaneHttp):
         )
 
     async def assignment(self) -> Assignment:
-        return Assignment.read(await self._patiently("GET", "mapping"))
+        return Assignment.read(cast("_ToLoad", await self._patiently("GET", "mapping")))
 
     async def running(self, *, node_count: int, edge_count: int) -> None:
         stats = {"node_count": node_count, "edge_count": edge_count}
@@ -79,19 +94,21 @@ class InstanceControlPlane(ControlPlaneHttp):
         await self._patiently("PUT", "status", body)
 
     async def progress(
-        self, *, phase: str, current_step: str | None, steps: Sequence[Mapping[str, Any]]
+        self, *, phase: str, current_step: str | None, steps: Sequence[Mapping[str, object]]
     ) -> None:
         await self._quietly(
             "PUT", "progress", {"phase": phase, "current_step": current_step, "steps": steps}
         )
 
-    async def metrics(self, body: Mapping[str, Any]) -> bool:
+    async def metrics(self, body: Mapping[str, object]) -> bool:
         return await self._quietly("PUT", "metrics", body)
 
     async def activity(self) -> bool:
         return await self._quietly("POST", "activity")
 
-    async def _quietly(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> bool:
+    async def _quietly(
+        self, method: str, path: str, body: Mapping[str, object] | None = None
+    ) -> bool:
         """Worth one try: the next one says it better."""
         try:
             await self._send(method, path, body)
@@ -101,12 +118,12 @@ class InstanceControlPlane(ControlPlaneHttp):
         return True
 
     async def _patiently(
-        self, method: str, path: str, body: Mapping[str, Any] | None = None
-    ) -> Any:
+        self, method: str, path: str, body: Mapping[str, object] | None = None
+    ) -> object:
         return await retrying(
             path, lambda: self._send(method, path, body), seconds=PATIENCE_SECONDS
         )
 
-    async def _send(self, method: str, path: str, body: Mapping[str, Any] | None) -> Any:
+    async def _send(self, method: str, path: str, body: Mapping[str, object] | None) -> object:
         content = None if body is None else orjson.dumps(body)
         return await self._call(method, path, content=content)

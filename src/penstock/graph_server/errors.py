@@ -7,8 +7,6 @@ QueryTimeout           408  QUERY_TIMEOUT
 
 from __future__ import annotations
 
-from typing import Any
-
 import orjson
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -47,7 +45,7 @@ class MethodNotAllowed(PenstockError):
 
 
 def reply(error: PenstockError, request: Request) -> Response:
-    hint: dict[str, Any] = {} if error.hint is None else {"hint": error.hint}
+    hint: dict[str, object] = {} if error.hint is None else {"hint": error.hint}
     request_id = request.headers.get("x-request-id", "")[:128] or ids.request_id()
     body = {
         "error": {"code": error.code, "message": error.message, "details": error.details | hint},

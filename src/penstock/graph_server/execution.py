@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from penstock.graph_server.write_lock import Holding
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from penstock.graphdb.algorithms.parameters import Value
     from penstock.graphdb.algorithms.selection import Selection
     from penstock.kit.errors import PenstockError
+    from penstock.kit.json_value import JsonValue
 
 Status: TypeAlias = Literal["running", "completed", "failed", "cancelled"]
 Kind: TypeAlias = Literal["native", "networkx"]
@@ -26,7 +26,7 @@ class Request:
     kind: Kind
     name: str
     selection: Selection
-    parameters: dict[str, Value]
+    parameters: dict[str, JsonValue]
     directed: bool | None
     result_property: str | None
     timeout: float
@@ -45,7 +45,7 @@ class Execution:
     progress: float = 0.0
     nodes_updated: int = 0
     error: PenstockError | None = None
-    result: dict[str, Any] = field(default_factory=dict)
+    result: dict[str, JsonValue] = field(default_factory=dict)
     writing: bool = False
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     task: asyncio.Task[None] | None = None
@@ -63,6 +63,6 @@ def holding(execution: Execution) -> Holding:
     )
 
 
-def brief(result: dict[str, Any]) -> dict[str, Any]:
+def brief(result: dict[str, JsonValue]) -> dict[str, JsonValue]:
     """Without lists and what is deeper."""
     return {name: value for name, value in result.items() if not isinstance(value, list | dict)}

@@ -13,7 +13,7 @@ import shutil
 from collections import OrderedDict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from penstock.graph_server.algorithm_children import Children
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from penstock.graph_server.execution import Kind, Request
     from penstock.graph_server.served_graph import Graph, Served
     from penstock.graph_server.write_lock import WriteLock
+    from penstock.graphdb.algorithms.order import Computed, ValuesFile
     from penstock.kit.clock import Clock
 
 log = logging.get(__name__)
@@ -225,7 +226,7 @@ class Executions:
         if execution.request.result_property is not None:
             await self._write_back(execution, answer["files"])
 
-    async def _computed(self, execution: Execution) -> dict[str, Any]:
+    async def _computed(self, execution: Execution) -> Computed:
         request, out = execution.request, self._out(execution)
         data = await self._extraction.folder(request.selection)
         out.mkdir(parents=True)
@@ -242,7 +243,7 @@ class Executions:
         )
         return await self._children.compute(execution.id, order, partial(_advance, execution))
 
-    async def _write_back(self, execution: Execution, files: list[dict[str, str]]) -> None:
+    async def _write_back(self, execution: Execution, files: list[ValuesFile]) -> None:
         name = execution.request.result_property
         if not files:
             raise InvalidInput(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 from xml.sax.saxutils import escape, quoteattr
 
 import orjson
@@ -15,7 +15,8 @@ from penstock.graph_server.results import ARROW, JSON_ROWS, RESERVED, arrow_stre
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    Entity: TypeAlias = Mapping[str, Any]
+    from penstock.graph_server.results import Entity
+
     Writer: TypeAlias = Callable[[Sequence[Entity], Sequence[Entity], bool], bytes]
 
 MEDIA = {
@@ -115,11 +116,11 @@ WRITERS: Mapping[str, Writer] = {
 }
 
 
-def _properties(entity: Entity) -> dict[str, Any]:
+def _properties(entity: Entity) -> Entity:
     return {name: value for name, value in entity.items() if name not in RESERVED}
 
 
-def _attributes(entity: Entity) -> dict[str, Any]:
+def _attributes(entity: Entity) -> Entity:
     """The label or type first, then the properties that are there."""
     kind = entity.get("_label", entity.get("_type"))
     return {"label": kind} | {

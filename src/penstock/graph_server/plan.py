@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from penstock.graphdb.contract import EdgeTable, GraphSchema, NodeTable, Property
 from penstock.graphdb.errors import LoadRefused
 from penstock.storage.schema import unpack
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     import pyarrow as pa
 
+    from penstock.graphs.mappings.definition import EdgeDocument, NodeDocument, PropertyDocument
     from penstock.storage.manifest import Entity, Manifest
     from penstock.storage.part import Part
 
@@ -59,29 +60,27 @@ class Plan:
         )
 
 
-def make(
-    nodes: Sequence[Mapping[str, Any]], edges: Sequence[Mapping[str, Any]], manifest: Manifest
-) -> Plan:
+def make(nodes: Sequence[NodeDocument], edges: Sequence[EdgeDocument], manifest: Manifest) -> Plan:
     return Plan(
         sources=(*(_node(n, manifest) for n in nodes), *(_edge(e, manifest) for e in edges))
     )
 
 
-def _node(definition: Mapping[str, Any], manifest: Manifest) -> Source:
+def _node(definition: NodeDocument, manifest: Manifest) -> Source:
     entity = _entity(manifest, f"nodes/{definition['label']}")
-    columns = _properties([definition["primary_key"], *definition.get("properties", ())], entity)
+    columns = _properties([definition["primary_key"], *definition["properties"]], entity)
     table = NodeTable(label=definition["label"], key=columns[0], properties=columns[1:])
     return Source(table=table, parts=entity.parts, rows=entity.rows)
 
 
-def _edge(definition: Mapping[str, Any], manifest: Manifest) -> Source:
+def _edge(definition: EdgeDocument, manifest: Manifest) -> Source:
     name, start, end = definition["type"], definition["from_node"], definition["to_node"]
     entity = _entity(manifest, f"edges/{name}/{start}-{end}", f"edges/{name}")
     table = EdgeTable(
         type=name,
         from_node=start,
         to_node=end,
-        properties=_properties(definition.get("properties", ()), entity),
+        properties=_properties(definition["properties"], entity),
     )
     return Source(table=table, parts=entity.parts, rows=entity.rows)
 
@@ -97,7 +96,7 @@ def _entity(manifest: Manifest, *names: str) -> Entity:
     )
 
 
-def _properties(declared: Sequence[Mapping[str, Any]], entity: Entity) -> tuple[Property, ...]:
+def _properties(declared: Sequence[PropertyDocument], entity: Entity) -> tuple[Property, ...]:
     schema: pa.Schema = unpack(entity.arrow_schema)
     types = {field.name: field.type for field in schema}
     return tuple(

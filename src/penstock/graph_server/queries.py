@@ -1,7 +1,7 @@
 """`POST /query`: runs Cypher and returns rows or an Arrow stream."""
 
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import StreamingResponse
@@ -18,6 +18,7 @@ from penstock.graph_server.results import ARROW
 from penstock.graph_server.served_graph import Served
 from penstock.kit import logging
 from penstock.kit.errors import InvalidInput
+from penstock.kit.json_value import JsonValue
 from penstock.kit.statement_digest import statement_digest
 
 log = logging.get(__name__)
@@ -26,7 +27,7 @@ JSON = "application/json"
 
 MAX_PARAMETERS = 1000
 Parameters = Annotated[
-    dict[Annotated[str, Field(max_length=255)], Any], Field(max_length=MAX_PARAMETERS)
+    dict[Annotated[str, Field(max_length=255)], JsonValue], Field(max_length=MAX_PARAMETERS)
 ]
 
 

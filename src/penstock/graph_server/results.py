@@ -11,7 +11,7 @@ import base64
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import orjson
 import pyarrow as pa
@@ -21,6 +21,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from penstock.graphdb.contract import GraphSchema, Result
+
+    Entity: TypeAlias = dict[str, Any]
+    """A node or an edge: `_id`, `_label` or `_type`, and properties of all types that there are."""
+    Rebuild: TypeAlias = Callable[[Any], object]
+    """Makes of a value of one Arrow type what clients see."""
 
 ARROW = "application/vnd.apache.arrow.stream"
 BATCH_ROWS = 65_536
@@ -62,7 +67,7 @@ class Own:
         }
         return cls(labels=labels, types=types)
 
-    def only(self, entity: dict[str, Any], as_text: frozenset[str]) -> dict[str, Any]:
+    def only(self, entity: Entity, as_text: frozenset[str]) -> Entity:
         kinds = (
             self.labels.get(entity["_label"])
             if "_label" in entity
@@ -156,13 +161,13 @@ def arrow_stream(batches: Iterator[pa.RecordBatch]) -> Iterator[memoryview | byt
 def values(column: pa.Array, own: Own) -> list[Any]:
     kind = column.type
     if (types.is_integer(kind) or types.is_floating(kind)) and not column.null_count:
-        flat: list[Any] = column.to_numpy(zero_copy_only=False).tolist()
+        flat: list[object] = column.to_numpy(zero_copy_only=False).tolist()
         return flat
     if types.is_timestamp(kind) and kind.unit == "ns":
         # Python's moments have microseconds.
         column = column.cast(pa.timestamp("us", kind.tz), safe=False)
     try:
-        items: list[Any] = column.to_pylist()
+        items: list[object] = column.to_pylist()
     except (OverflowError, ValueError, SystemError):
         # A day or moment beyond the years of Python. A list in a list gives a SystemError for it.
         items = [_spelled(value) for value in column]
@@ -172,7 +177,7 @@ def values(column: pa.Array, own: Own) -> list[Any]:
     )
 
 
-def _spelled(value: pa.Scalar) -> Any:
+def _spelled(value: pa.Scalar) -> object:
     """The value, with a text in the place of each day and moment beyond the years of Python."""
     kind = value.type
     if not value.is_valid:
@@ -189,7 +194,7 @@ def _spelled(value: pa.Scalar) -> Any:
         return value.cast(pa.string()).as_py()
 
 
-def _rebuilder(kind: pa.DataType, own: Own) -> Callable[[Any], Any] | None:
+def _rebuilder(kind: pa.DataType, own: Own) -> Rebuild | None:
     """The conversion of a value of this type for JSON; None if unchanged."""
     if types.is_map(kind):
         inner = _rebuilder(kind.item_type, own)
@@ -206,7 +211,7 @@ def _rebuilder(kind: pa.DataType, own: Own) -> Callable[[Any], Any] | None:
     return None
 
 
-def _struct(kind: pa.DataType, own: Own) -> Callable[[Any], Any] | None:
+def _struct(kind: pa.DataType, own: Own) -> Rebuild | None:
     inside = {field.name: _rebuilder(field.type, own) for field in kind}
     special = {name: rebuild for name, rebuild in inside.items() if rebuild is not None}
     is_entity = inside.keys() >= {"_id", "_label"} or inside.keys() >= {"_id", "_type"}
@@ -214,7 +219,7 @@ def _struct(kind: pa.DataType, own: Own) -> Callable[[Any], Any] | None:
         return None
     as_text = frozenset(field.name for field in kind if types.is_string(field.type))
 
-    def rebuilt(value: dict[str, Any]) -> dict[str, Any]:
+    def rebuilt(value: Entity) -> Entity:
         for name, rebuild in special.items():
             if value[name] is not None:
                 value[name] = rebuild(value[name])

@@ -1,7 +1,6 @@
 """Schema, lock, status, health and metrics routes."""
 
 from datetime import UTC, datetime
-from typing import Any
 
 from fastapi import APIRouter, Response
 
@@ -45,7 +44,7 @@ def router(served: Served) -> APIRouter:
     return routes
 
 
-def describe(graph: Graph) -> dict[str, Any]:
+def describe(graph: Graph) -> dict[str, object]:
     return {
         "node_tables": [_node(graph, table) for table in graph.schema.nodes],
         "edge_tables": [_edge(graph, table) for table in graph.schema.edges],
@@ -54,7 +53,7 @@ def describe(graph: Graph) -> dict[str, Any]:
     }
 
 
-def holding(lock: WriteLock) -> dict[str, Any]:
+def holding(lock: WriteLock) -> dict[str, object]:
     holder = lock.holding
     names = (
         "holder_id",
@@ -67,7 +66,7 @@ def holding(lock: WriteLock) -> dict[str, Any]:
     return {"locked": holder is not None} | {name: getattr(holder, name, None) for name in names}
 
 
-def _node(graph: Graph, table: NodeTable) -> dict[str, Any]:
+def _node(graph: Graph, table: NodeTable) -> dict[str, object]:
     return {
         "label": table.label,
         "primary_key": table.key.name,
@@ -77,7 +76,7 @@ def _node(graph: Graph, table: NodeTable) -> dict[str, Any]:
     }
 
 
-def _edge(graph: Graph, table: EdgeTable) -> dict[str, Any]:
+def _edge(graph: Graph, table: EdgeTable) -> dict[str, object]:
     return {
         "type": table.type,
         "from_node": table.from_node,
@@ -91,7 +90,7 @@ def _types(columns: tuple[Property, ...]) -> dict[str, str]:
     return {column.name: column.type for column in columns}
 
 
-def _status(served: Served) -> dict[str, Any]:
+def _status(served: Served) -> dict[str, object]:
     assignment, graph = served.assignment, served.loaded
     return {
         "status": served.state,
@@ -116,7 +115,7 @@ def _status(served: Served) -> dict[str, Any]:
     }
 
 
-def _engine(engine: Engine) -> dict[str, Any]:
+def _engine(engine: Engine) -> dict[str, object]:
     """The processes that hold the graph, and how often one had to be replaced, by reason."""
     supervisor = engine.supervisor
     return {
@@ -145,5 +144,5 @@ def _metrics(served: Served) -> str:
     )
 
 
-def _json(body: dict[str, Any], *, status: int = 200) -> Response:
+def _json(body: dict[str, object], *, status: int = 200) -> Response:
     return Response(dump(body), status_code=status, media_type="application/json")

@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    JsonValue: TypeAlias = (
-        bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"] | None
-    )
+    from penstock.kit.json_value import JsonValue
 
 Dangling: TypeAlias = Literal["fail", "drop"]
 """What to do with edges whose endpoints are missing."""

@@ -14,7 +14,7 @@ import time
 from collections import deque
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -53,8 +53,10 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import ModuleType
 
-    from penstock.graphdb.contract import Dangling, JsonValue
+    from penstock.graphdb.contract import Dangling
+    from penstock.graphdb.embedded_library import LibraryConnection, LibraryResult, Rows
     from penstock.graphdb.registry import Opening
+    from penstock.kit.json_value import JsonValue
 
 CAPABILITIES = Capabilities(
     arrow=True,
@@ -115,7 +117,7 @@ class EmbeddedEngine:
             max_num_threads=opening.threads,
             auto_checkpoint=False,
         )
-        self._idle: deque[Any] = deque()
+        self._idle: deque[LibraryConnection] = deque()
         self._writing = threading.Lock()
         self._labels: dict[int, str] = {}
         self._names: dict[str, pa.Array] = {}
@@ -222,7 +224,7 @@ class EmbeddedEngine:
         self._database.close()
 
     @contextmanager
-    def _connection(self) -> Iterator[Any]:
+    def _connection(self) -> Iterator[LibraryConnection]:
         try:
             connection = self._idle.pop()
         except IndexError:
@@ -331,11 +333,11 @@ class EmbeddedEngine:
             raise CypherError(f"There is no label {label[:80]!r}.")
         return table
 
-    def _rows(self, statement: str) -> list[list[Any]]:
+    def _rows(self, statement: str) -> Rows:
         with self._connection() as connection:
             connection.set_query_timeout(0)
             result = _execute(connection, statement)
-        rows: list[list[Any]] = result.get_all()
+        rows = result.get_all()
         result.close()
         return rows
 
@@ -367,7 +369,9 @@ class EmbeddedEngine:
         return self._names[label]
 
 
-def _execute(connection: Any, text: str, parameters: Mapping[str, Any] | None = None) -> Any:
+def _execute(
+    connection: LibraryConnection, text: str, parameters: Mapping[str, object] | None = None
+) -> LibraryResult:
     """The library raises built-in exceptions; all but interrupts are errors of the statement."""
     try:
         result = (
@@ -380,14 +384,17 @@ def _execute(connection: Any, text: str, parameters: Mapping[str, Any] | None = 
     return result
 
 
-def _limit_time(connection: Any, until: float | None) -> None:
+def _limit_time(connection: LibraryConnection, until: float | None) -> None:
     left = 0 if until is None else max(0.0, until - time.monotonic())
     connection.set_query_timeout(int(left * 1000) + 1 if until is not None else 0)
 
 
 def _execute_sorted(
-    connection: Any, text: str, parameters: Mapping[str, Any], until: float | None
-) -> Any:
+    connection: LibraryConnection,
+    text: str,
+    parameters: Mapping[str, object],
+    until: float | None,
+) -> LibraryResult:
     """Execute a statement whose SKIP may exceed the number of sorted rows."""
     unsorted = first_row_unsorted(text)
     if unsorted is not None:
@@ -399,7 +406,7 @@ def _execute_sorted(
     return _execute(connection, text, parameters)
 
 
-def _plan(connection: Any, parameters: Mapping[str, Any], text: str) -> str:
+def _plan(connection: LibraryConnection, parameters: Mapping[str, object], text: str) -> str:
     """The plan of a statement; empty for one that has none, such as an invalid one."""
     try:
         result = _execute(connection, f"EXPLAIN {text}", parameters)
@@ -411,7 +418,7 @@ def _plan(connection: Any, parameters: Mapping[str, Any], text: str) -> str:
 
 
 @contextmanager
-def _read_transaction(connection: Any) -> Iterator[None]:
+def _read_transaction(connection: LibraryConnection) -> Iterator[None]:
     """A read-only transaction, a second barrier after the guard; a failed statement has already
     ended it."""
     _execute(connection, "BEGIN TRANSACTION READ ONLY").close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 import pyarrow as pa
@@ -17,6 +17,7 @@ from penstock.kit import memory
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from penstock.graphdb.embedded_library import LibraryResult
     from penstock.graphdb.shapes import Shapes
 
 _SAMPLED_ROWS = 32
@@ -28,13 +29,13 @@ _INTERNAL = frozenset({"_dst", "_id", "_label", "_nodes", "_rels", "_src"})
 class EmbeddedResult:
     """A `Result` that wraps the library's own, which the engine has computed completely."""
 
-    def __init__(self, result: Any, shapes: Shapes, *, nested_arrow: bool) -> None:
+    def __init__(self, result: LibraryResult, shapes: Shapes, *, nested_arrow: bool) -> None:
         self._result = result
         self._shapes = shapes
         self.columns: tuple[str, ...] = tuple(result.get_column_names())
-        engine: list[str] = result.get_column_data_types()
+        engine = result.get_column_data_types()
         self.types = tuple(wire_type(name) for name in engine)
-        self.rows: int = result.get_num_tuples()
+        self.rows = result.get_num_tuples()
         self._by_rows = not nested_arrow and any(map(is_broken_in_arrow, engine))
 
     def batches(self, size: int) -> Iterator[pa.RecordBatch]:
@@ -84,7 +85,7 @@ class EmbeddedResult:
             ) from e
 
 
-def row_batches(result: Any, size: int) -> Iterator[pa.RecordBatch]:
+def row_batches(result: LibraryResult, size: int) -> Iterator[pa.RecordBatch]:
     """A library's result, read by its row interface; the columns are named 0, 1, 2 …"""
     schema = _schema(result, size)
     if not result.get_num_tuples():
@@ -99,7 +100,7 @@ def row_batches(result: Any, size: int) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_arrays([_narrow(column) for column in columns], names=names)
 
 
-def _schema(result: Any, size: int) -> pa.Schema:
+def _schema(result: LibraryResult, size: int) -> pa.Schema:
     """Once all rows are read, the Arrow export contains the schema alone."""
     while result.get_n(size):
         continue
@@ -112,20 +113,20 @@ def is_broken_in_arrow(engine: str) -> bool:
     return any(word in engine for word in ("STRUCT(", "NODE", "REL", "UUID"))
 
 
-def as_stored(value: Any, kind: pa.DataType) -> Any:
+def as_stored(value: object, kind: pa.DataType) -> object:
     """A value of the library's row interface, in the form that Arrow's builder accepts."""
     if value is None:
         return None
-    if types.is_struct(kind):
+    if types.is_struct(kind) and isinstance(value, dict):
         by_name = {
             name.upper() if name in _INTERNAL else name: item for name, item in value.items()
         }
         return {field.name: as_stored(by_name.get(field.name), field.type) for field in kind}
-    if types.is_map(kind):
+    if types.is_map(kind) and isinstance(value, dict):
         return [
             (as_stored(k, kind.key_type), as_stored(v, kind.item_type)) for k, v in value.items()
         ]
-    if types.is_list(kind) or types.is_fixed_size_list(kind):
+    if isinstance(value, list) and (types.is_list(kind) or types.is_fixed_size_list(kind)):
         return [as_stored(item, kind.value_type) for item in value]
     return str(value) if isinstance(value, UUID) else value
 

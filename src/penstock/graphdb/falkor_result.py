@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,13 @@ from penstock.graphdb.falkor_values import column
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 
+    from falkordb import Graph as FalkorGraph
+
+    Row: TypeAlias = list[Any]
+    """A value for each column: plain values, nodes, edges, paths and lists of them."""
+    Answer: TypeAlias = list[Any]
+    """The server's raw response: header, rows and statistics; the header is missing where nothing
+    is returned."""
 
 _PARSED_AT_ONCE = 1000
 
@@ -25,8 +32,8 @@ class FalkorResult:
 
     def __init__(
         self,
-        answer: list[Any],
-        graph: Any,
+        answer: Answer,
+        graph: FalkorGraph,
         name: Callable[[Node], str],
         names: Callable[[Sequence[int]], dict[int, str]],
         *,
@@ -38,7 +45,7 @@ class FalkorResult:
         left out."""
         self._name = name
         header, *rows_and_more = answer
-        raw: list[Any] = rows_and_more[0] if len(answer) > 1 else []
+        raw: list[Row] = rows_and_more[0] if len(answer) > 1 else []
         if len(answer) > 1 and any(_header(column[1]) in hidden for column in header):
             shown = [i for i, column in enumerate(header) if _header(column[1]) not in hidden]
             header, raw = [header[i] for i in shown], [[row[i] for i in shown] for row in raw]
@@ -46,7 +53,7 @@ class FalkorResult:
             tuple(_header(column[1]) for column in header) if len(answer) > 1 else ()
         )
         self.rows = len(raw)
-        rows: list[list[Any]] = []
+        rows: list[Row] = []
         for start in range(0, len(raw), _PARSED_AT_ONCE):
             check()
             rows += _parsed(graph, [header, raw[start : start + _PARSED_AT_ONCE], answer[-1]])
@@ -97,16 +104,16 @@ class FalkorResult:
         mask = pa.array([value is None for value in values])
         return pa.StructArray.from_arrays([nodes, edges], names=["_nodes", "_rels"], mask=mask)
 
-    def _entity_lists(self, values: Sequence[list[Any] | None]) -> tuple[str, pa.Array]:
+    def _entity_lists(self, values: Sequence[Row | None]) -> tuple[str, pa.Array]:
         name, inner = self._column([item for value in values for item in value or ()])
         offsets = pa.array(np.cumsum([0, *(len(value or ()) for value in values)]), pa.int32())
         mask = pa.array([value is None for value in values])
         return f"LIST<{name}>", pa.ListArray.from_arrays(offsets, inner, mask=mask)
 
 
-def _parsed(graph: Any, answer: list[Any]) -> list[list[Any]]:
+def _parsed(graph: FalkorGraph, answer: Answer) -> list[Row]:
     try:
-        rows: list[list[Any]] = QueryResult(graph, answer).result_set
+        rows: list[Row] = QueryResult(graph, answer).result_set
     except (ValueError, OverflowError, OSError) as e:
         # The client converts dates, timestamps and durations from seconds since 1970.
         raise CypherError(
@@ -116,7 +123,9 @@ def _parsed(graph: Any, answer: list[Any]) -> list[list[Any]]:
     return rows
 
 
-def _entities(head: Mapping[str, list[str | None]], values: Sequence[Any]) -> pa.Array:
+def _entities(
+    head: Mapping[str, list[str | None]], values: Sequence[Node | Edge | None]
+) -> pa.Array:
     names = list(
         dict.fromkeys(name for value in values if value is not None for name in value.properties)
     )

@@ -6,7 +6,7 @@ import base64
 import math
 import re
 from datetime import date, datetime, time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 from uuid import UUID
 
 import orjson
@@ -90,7 +90,7 @@ def _text(value: str) -> str:
     return "'" + _SPECIAL.sub(r"\\\g<0>", value) + "'"
 
 
-def column(values: Sequence[Any]) -> tuple[str, pa.Array]:
+def column(values: Sequence[object]) -> tuple[str, pa.Array]:
     """A column of plain values and its wire type. Values without a common type become JSON."""
     kinds = {_kind(value) for value in values if value is not None}
     if kinds == {int, float}:
@@ -103,21 +103,21 @@ def column(values: Sequence[Any]) -> tuple[str, pa.Array]:
         name, arrow = _SCALARS[kind]
         return name, pa.array([_of(kind, value) for value in values], arrow)
     if all(value is None or isinstance(value, list) for value in values):
-        return _lists(values)
+        return _lists(cast("Sequence[list[object] | None]", values))
     return _documents(values)
 
 
-def _of(kind: type, value: Any) -> Any:
-    if kind is datetime and value is not None:
+def _of(kind: type, value: object) -> object:
+    if isinstance(value, datetime):
         return value.replace(tzinfo=None)
-    return float(value) if kind is float and value is not None else value
+    return float(value) if kind is float and isinstance(value, int | float) else value
 
 
 def _kind(value: object) -> type:
     return bool if isinstance(value, bool) else type(value)
 
 
-def _lists(values: Sequence[list[Any] | None]) -> tuple[str, pa.Array]:
+def _lists(values: Sequence[list[object] | None]) -> tuple[str, pa.Array]:
     name, inner = column([item for value in values if value is not None for item in value])
     offsets, end = [0], 0
     for value in values:
@@ -129,11 +129,12 @@ def _lists(values: Sequence[list[Any] | None]) -> tuple[str, pa.Array]:
     )
 
 
-def _documents(values: Sequence[Any]) -> tuple[str, pa.Array]:
-    if all(value is None or isinstance(value, dict) for value in values):
-        names = list(dict.fromkeys(name for value in values if value for name in value))
+def _documents(values: Sequence[object]) -> tuple[str, pa.Array]:
+    maps = [value for value in values if isinstance(value, dict)]
+    if len(maps) == sum(value is not None for value in values):
+        names = list(dict.fromkeys(name for value in maps for name in value))
         fields = {
-            name: column([value.get(name) if value else None for value in values])[1]
+            name: column([v.get(name) if isinstance(v, dict) else None for v in values])[1]
             for name in names
         }
         mask = pa.array([value is None for value in values])

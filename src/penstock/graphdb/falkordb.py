@@ -13,7 +13,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -63,8 +63,13 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from penstock.graphdb.contract import Dangling, JsonValue
+    from penstock.graphdb.contract import Dangling
+    from penstock.graphdb.falkor_result import Answer, Row
     from penstock.graphdb.registry import Opening
+    from penstock.kit.json_value import JsonValue
+
+    Tuples: TypeAlias = list[tuple[object, ...]]
+    """Rows as a parameter of a statement."""
 
 CAPABILITIES = Capabilities(
     arrow=True,
@@ -272,12 +277,12 @@ class FalkorEngine:
         rows = QueryResult(self._graph, self._read(text, {"ids": list(ids)}, until)).result_set
         return {row[0]: self.name(row[1]) for row in rows}
 
-    def _read(self, text: str, parameters: Mapping[str, object], until: float) -> list[Any]:
+    def _read(self, text: str, parameters: Mapping[str, object], until: float) -> Answer:
         """The server's raw response; raises `QueryInterrupted` for a query that timed out."""
         milliseconds = max(1, int((until - time.monotonic()) * 1000))
         command = ("GRAPH.RO_QUERY", self._graph.name, prefix(parameters) + text, "--compact")
         try:
-            answer: list[Any] = self._graph.execute_command(*command, "timeout", milliseconds)
+            answer: Answer = self._graph.execute_command(*command, "timeout", milliseconds)
         except (ConnectionError, RedisConnectionError, BusyLoadingError) as e:
             raise Unavailable(f"The FalkorDB server is unreachable: {e}") from e
         except RedisError as e:
@@ -295,7 +300,7 @@ class FalkorEngine:
         keys = (table.key for table in self.schema.nodes)
         return frozenset(key.name for key in keys if key.type not in _NUMBERS)
 
-    def _nodes_by_id(self, label: str, properties: Sequence[str] = ()) -> list[list[Any]]:
+    def _nodes_by_id(self, label: str, properties: Sequence[str] = ()) -> list[Row]:
         key = self._node(label).key.name
         returned = "".join(f", n.{quoted(name)}" for name in properties)
         return self._rows(
@@ -366,7 +371,7 @@ class FalkorEngine:
 
     def _was_restored_from_file(self) -> bool:
         """Whether the server itself, and not only its client, was restarted since the load."""
-        state: dict[str, Any] = self._graph.client.connection.info("persistence")
+        state: dict[str, object] = self._graph.client.connection.info("persistence")
         return bool(state.get("rdb_last_load_keys_loaded", 1))
 
     def _rebuild_indexes(self) -> None:
@@ -385,15 +390,15 @@ class FalkorEngine:
             raise CypherError(f"There is no label {label[:80]!r}.")
         return table
 
-    def _write(self, statement: str, **parameters: object) -> Any:
+    def _write(self, statement: str, **parameters: object) -> QueryResult:
         try:
             return self._graph.query(prefix(parameters) + statement, timeout=0)
         except RedisError as e:
             raise GraphFailed(f"FalkorDB rejected the statement: {e}") from e
 
-    def _rows(self, statement: str, **parameters: object) -> list[list[Any]]:
+    def _rows(self, statement: str, **parameters: object) -> list[Row]:
         answer = self._read(statement, parameters, time.monotonic() + LONGEST_SECONDS)
-        rows: list[list[Any]] = QueryResult(self._graph, answer).result_set
+        rows: list[Row] = QueryResult(self._graph, answer).result_set
         return rows
 
     def _one(self, statement: str) -> int:
@@ -402,15 +407,18 @@ class FalkorEngine:
 
 def _pool(url: str) -> ConnectionPool:
     """No retries in the client: they would repeat a query that crashed the server."""
-    options: dict[str, Any] = {
-        "decode_responses": True,
-        "retry": Retry(NoBackoff(), 0),
-        "socket_timeout": None,
-    }
+    retry = Retry(NoBackoff(), 0)
     if url.startswith("unix://"):
-        path = url.removeprefix("unix://")
-        return ConnectionPool(UnixDomainSocketConnection, path=path, **options)
-    return ConnectionPool.from_url(re.sub("^falkor", "redis", url), **options)
+        return ConnectionPool(
+            UnixDomainSocketConnection,
+            path=url.removeprefix("unix://"),
+            decode_responses=True,
+            retry=retry,
+            socket_timeout=None,
+        )
+    return ConnectionPool.from_url(
+        re.sub("^falkor", "redis", url), decode_responses=True, retry=retry, socket_timeout=None
+    )
 
 
 def _as_error(message: str) -> Exception:
@@ -445,14 +453,12 @@ def _ends(table: EdgeTable) -> tuple[str, str]:
     return table.from_node, table.to_node
 
 
-def _files(
-    files: Sequence[FilePath], columns: Sequence[Property]
-) -> Iterator[list[tuple[Any, ...]]]:
+def _files(files: Sequence[FilePath], columns: Sequence[Property]) -> Iterator[Tuples]:
     for batch in statement_batches(files):
         yield list(zip(*_declared(batch, columns), strict=True))
 
 
-def _declared(batch: pa.RecordBatch, columns: Sequence[Property]) -> Iterator[list[Any]]:
+def _declared(batch: pa.RecordBatch, columns: Sequence[Property]) -> Iterator[list[object]]:
     """A batch's columns as the server accepts them; a UUID is text, whatever its source type."""
     uuids = {column.name for column in columns if column.type == "UUID"}
     for name, values in zip(batch.schema.names, batch.columns, strict=True):
@@ -491,18 +497,20 @@ def _has_padded_text(keys: pa.Array) -> bool:
     return bool(pc.any(pc.or_(pc.not_equal(trimmed, keys), pc.equal(keys, ""))).as_py())
 
 
-def _plain(values: pa.Array) -> list[Any]:
+def _plain(values: pa.Array) -> list[object]:
     """The values as a list; timestamps in UTC without a zone, in the server's unit of seconds."""
     if pa.types.is_timestamp(values.type):
         texts = pc.strftime(cut_moments(values, "s"), "%Y-%m-%dT%H:%M:%S").to_pylist()
         return [_UNPARSED_AS_PARTS if text == _UNPARSED_TIMESTAMP else text for text in texts]
-    items: list[Any] = values.to_pylist()
+    items: list[object] = values.to_pylist()
     if pa.types.is_floating(values.type) and pc.any(pc.is_nan(values)).as_py():
-        return ["nan" if value is not None and math.isnan(value) else value for value in items]
+        return [
+            "nan" if isinstance(value, float) and math.isnan(value) else value for value in items
+        ]
     return items
 
 
-def _slices(data: pa.Table, node_ids: _NodeIds) -> Iterator[list[tuple[Any, ...]]]:
+def _slices(data: pa.Table, node_ids: _NodeIds) -> Iterator[Tuples]:
     """Internal ids of nodes with their values; a key without a node is left out."""
     for batch in data.select(["key", "value"]).to_batches(ROWS_AT_ONCE):
         rows = zip(node_ids.find(batch.column(0)), _plain(batch.column(1)), strict=True)

@@ -22,7 +22,7 @@ from penstock.graphdb.errors import CypherError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from penstock.graphdb.contract import JsonValue
+    from penstock.kit.json_value import JsonValue
 
 _WORDS = {dict: "a map", list: "a list", str: "text", bool: "a truth value", type(None): "null"}
 _NUMBERS = frozenset({int, float})

@@ -16,7 +16,7 @@ from penstock.graphdb.errors import CypherError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from penstock.graphdb.contract import JsonValue
+    from penstock.kit.json_value import JsonValue
 
 MOST_ROWS = 2**32 - 1
 _BOUND = re.compile(

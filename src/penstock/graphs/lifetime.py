@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.graphs.duration import parse
 
@@ -26,7 +26,7 @@ class LifetimeChange:
 
     told: Mapping[str, timedelta | None]
 
-    def values(self) -> dict[str, Any]:
+    def values(self) -> dict[str, object]:
         return {
             "set_ttl": "ttl" in self.told,
             "ttl": self.told.get("ttl"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, get_args
 
 import orjson
 
@@ -193,20 +193,16 @@ def _rule(kind: ResourceKind, row: asyncpg.Record | None) -> LifecycleRule:
 
 
 def _concurrency(row: asyncpg.Record | None) -> Concurrency:
-    return (
-        Concurrency() if row is None else Concurrency(**_value(row), updated_at=row["updated_at"])
-    )
+    if row is None:
+        return Concurrency()
+    return Concurrency(**orjson.loads(row["value"]), updated_at=row["updated_at"])
 
 
 def _maintenance(row: asyncpg.Record | None) -> ReadOnlyMode:
     if row is None:
         return ReadOnlyMode()
-    return ReadOnlyMode(**_value(row), updated_at=row["updated_at"], updated_by=row["updated_by"])
-
-
-def _value(row: asyncpg.Record) -> dict[str, Any]:
-    value: dict[str, Any] = orjson.loads(row["value"])
-    return value
+    value = orjson.loads(row["value"])
+    return ReadOnlyMode(**value, updated_at=row["updated_at"], updated_by=row["updated_by"])
 
 
 def _check_range(name: str, value: int, least: int, most: int) -> None:

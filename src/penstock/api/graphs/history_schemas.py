@@ -2,7 +2,7 @@
 instances."""
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -11,6 +11,7 @@ from penstock.api.pagination import Page
 from penstock.graphs.mappings.diff import EntityChange, MappingDiff
 from penstock.graphs.mappings.model import MappingVersion, VersionSummary
 from penstock.graphs.mappings.tree import MappingTree, SnapshotBranch, VersionBranch
+from penstock.kit.json_value import JsonObject
 
 
 class VersionListed(BaseModel):
@@ -39,8 +40,8 @@ class Changed(BaseModel):
 
     change_type: Literal["added", "removed", "modified"]
     fields_changed: list[str]
-    before: dict[str, Any] | None = Field(serialization_alias="from")
-    after: dict[str, Any] | None = Field(serialization_alias="to")
+    before: JsonObject | None = Field(serialization_alias="from")
+    after: JsonObject | None = Field(serialization_alias="to")
 
 
 class NodeChanged(Changed):
@@ -141,8 +142,8 @@ def diffed(diff: MappingDiff) -> Diff:
         to_version=diff.to_version,
         summary=DiffSummary(**diff.summary()),
         changes=DiffChanges(
-            nodes=[NodeChanged(**_changed(change)) for change in diff.nodes],
-            edges=[EdgeChanged(**_changed(change)) for change in diff.edges],
+            nodes=[NodeChanged.model_validate(_changed(change)) for change in diff.nodes],
+            edges=[EdgeChanged.model_validate(_changed(change)) for change in diff.edges],
         ),
     )
 
@@ -162,7 +163,7 @@ def tree(mapping_tree: MappingTree, *, include_instances: bool) -> Tree:
     )
 
 
-def _changed(change: EntityChange) -> dict[str, Any]:
+def _changed(change: EntityChange) -> dict[str, object]:
     return {
         **change.name,
         "change_type": change.change_type,

@@ -1,7 +1,7 @@
 """Request and response models of instances."""
 
-from datetime import datetime
-from typing import Annotated, Any, Literal
+from datetime import datetime, timedelta
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field, model_validator
 
@@ -18,17 +18,19 @@ from penstock.graphs.instances.model import (
     LEAST_MEMORY,
     MOST_CPU,
     MOST_MEMORY,
+    NO_REPORT,
     Backend,
+    Phase,
+    StepStatus,
 )
 from penstock.graphs.instances.repository import InstanceFilter, SortKey
 from penstock.jobs.http_bodies import Body, Id, Text, Whole
 from penstock.jobs.limits import MAX_JOB_ID
+from penstock.kit.json_value import JsonObject
 
 Status = Literal[
     "waiting_for_snapshot", "starting", "running", "stopping", "failed", "suspended", "resuming"
 ]
-Phase = Literal["pod_scheduled", "downloading", "loading_schema", "loading_data", "ready", "failed"]
-StepStatus = Literal["pending", "in_progress", "completed", "failed"]
 Cpu = Annotated[Whole, Field(ge=LEAST_CPU, le=MOST_CPU, examples=[2])]
 Memory = Annotated[Whole, Field(ge=LEAST_MEMORY, le=MOST_MEMORY, examples=[4])]
 
@@ -182,7 +184,7 @@ class EventShown(BaseModel):
     instance_id: int
     event_type: str
     actor: str | None
-    details: dict[str, Any]
+    details: JsonObject
     created_at: datetime
 
 
@@ -231,11 +233,12 @@ def shown(instance: model.Instance, graphs: Graphs, grant: Grant) -> Instance:
 
 def progress(instance: model.Instance) -> Progress:
     """The last progress that the graph server reported; a running instance is complete."""
-    report = instance.progress or {}
-    steps = [Step(**step) for step in report.get("steps", ())]
+    report = instance.progress or NO_REPORT
+    steps = [Step.model_validate(step) for step in report["steps"]]
+    phase, percent = report["phase"], report["progress_percent"]
     match instance.status:
         case model.InstanceStatus.FAILED:
-            phase, percent = "failed", report.get("progress_percent", 0)
+            phase = "failed"
         case (
             model.InstanceStatus.RUNNING
             | model.InstanceStatus.STOPPING
@@ -243,8 +246,6 @@ def progress(instance: model.Instance) -> Progress:
         ):
             phase, percent = "ready", 100
             steps = [step.model_copy(update={"status": "completed"}) for step in steps]
-        case _:
-            phase, percent = report.get("phase", "pod_scheduled"), report.get("progress_percent", 0)
     waits = instance.status is model.InstanceStatus.WAITING
     return Progress(
         phase=phase,
@@ -252,12 +253,12 @@ def progress(instance: model.Instance) -> Progress:
         if waits
         else None
         if phase == "ready"
-        else report.get("current_step"),
+        else report["current_step"],
         progress_percent=percent,
         error_message=instance.error_message,
         steps=steps,
     )
 
 
-def _text(span: Any) -> str | None:
+def _text(span: timedelta | None) -> str | None:
     return None if span is None else duration.text(span)

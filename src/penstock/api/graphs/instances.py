@@ -96,7 +96,10 @@ async def user_status(graphs: HasGraphs, grant: Permit) -> Data[UserStatus]:
             memory_gb=load.user_memory,
             max_memory_gb=memory.per_user_gb,
             can_create=left > 0 and room >= model.LEAST_MEMORY,
-            instances=[Mine(**row) for row in await parts.store.of(grant.username)],
+            instances=[
+                Mine.model_validate(mine, from_attributes=True)
+                for mine in await parts.store.of(grant.username)
+            ],
         )
     )
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
@@ -23,7 +23,7 @@ from penstock.graphs.mappings.columns import Problem as FoundProblem
 from penstock.graphs.mappings.inference import Inferred
 from penstock.graphs.mappings.model import MappingFilter, MappingRecord, MappingVersion, SortKey
 from penstock.graphs.mappings.repository import MAX_CHANGE
-from penstock.graphs.mappings.service import Written
+from penstock.graphs.mappings.service import ChangedFields, Written
 from penstock.graphs.snapshots.repository import MAX_DESCRIPTION, MAX_NAME
 from penstock.jobs.http_bodies import Body, Id, Text, Whole
 
@@ -62,16 +62,16 @@ class ChangedMapping(Body):
         Annotated[Whole, Field(ge=1, description="The version that the change is based on.")] | None
     ) = None
 
-    def told(self) -> dict[str, Any]:
+    def fields(self) -> ChangedFields:
         """Null clears a description; a name and a source cannot be cleared."""
-        fields = self.model_dump(
-            include={"name", "description", "data_source_id"}, exclude_unset=True
-        )
-        return {
-            name: value
-            for name, value in fields.items()
-            if value is not None or name == "description"
-        }
+        fields = ChangedFields()
+        if self.name is not None:
+            fields["name"] = self.name
+        if "description" in self.model_fields_set:
+            fields["description"] = self.description
+        if self.data_source_id is not None:
+            fields["data_source_id"] = self.data_source_id
+        return fields
 
 
 class CopyBody(Body):
@@ -218,7 +218,7 @@ def proposed(proposal: Inferred) -> Proposed:
     )
 
 
-def _summary(record: MappingRecord) -> dict[str, Any]:
+def _summary(record: MappingRecord) -> dict[str, object]:
     alike = {name: getattr(record, name) for name in Mapping.model_fields if name != "id"}
     spans = {"ttl": span(record.ttl), "inactivity_timeout": span(record.inactivity_timeout)}
     return alike | spans | {"id": record.mapping_id}

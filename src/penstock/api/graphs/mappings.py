@@ -186,7 +186,7 @@ async def change(
     )
     change_request = Change(
         change_description=body.change_description,
-        told=body.told(),
+        fields=body.fields(),
         nodes=None
         if body.node_definitions is None
         else [node.value() for node in body.node_definitions],

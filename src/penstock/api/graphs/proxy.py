@@ -163,7 +163,7 @@ def _check_running(instance: Instance) -> None:
                 f"Instance {instance.instance_id} is {instance.status}.",
                 hint=f"GET /api/instances/{instance.instance_id}/progress shows its progress.",
                 status=str(instance.status),
-                phase=(instance.progress or {}).get("phase"),
+                phase=instance.loading_phase,
             )
 
 

@@ -8,13 +8,12 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from penstock.api.envelope import Data
 from penstock.api.errors import INTERNAL, declare
-from penstock.api.graphs.instance_schemas import StepStatus
 from penstock.api.pagination import Moment
 from penstock.api.permissions import Inside
 from penstock.api.request_bodies import StrictRoute
 from penstock.api.services import HasGraphs
 from penstock.graphs.errors import InvalidStateTransition
-from penstock.graphs.instances.model import ErrorCode, Failure
+from penstock.graphs.instances.model import ErrorCode, Failure, StepStatus
 from penstock.graphs.instances.repository import MAX_MESSAGE
 from penstock.graphs.mappings.definition import documents
 from penstock.jobs.limits import MAX_JOB_ID

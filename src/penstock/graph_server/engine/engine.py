@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
+
+from pydantic import TypeAdapter
 
 from penstock.graph_server.engine import wire
 from penstock.graph_server.engine.engine_run import Life, Query, exchange
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
     from pathlib import Path
 
-    from penstock.graph_server.engine.engine_work import Question, Written
+    from penstock.graph_server.engine.engine_work import Question, Written, WrittenBack
     from penstock.graph_server.engine.neighbourhood import Neighborhood
     from penstock.graph_server.isolation import Isolation
     from penstock.graph_server.settings import InstanceSettings
@@ -50,6 +52,7 @@ converted."""
 ALONE_SECONDS = 1.0
 """How long others wait at most for a query that is to begin alone: to let it begin, and from then
 on."""
+_CAPABILITIES = TypeAdapter(Capabilities)
 _KEPT_SHARE = 0.5
 """Of the queries' memory: an idle process that keeps more than this is replaced."""
 
@@ -135,7 +138,7 @@ class Engine:
     async def open(self, folder: Path, files: Sequence[Path]) -> None:
         """An empty graph in `folder`; `files` are the folders that it will be loaded from."""
         opened = await self.supervisor.open(folder, files)
-        self._capabilities = Capabilities(**opened["capabilities"])
+        self._capabilities = _CAPABILITIES.validate_python(opened["capabilities"])
 
     async def create(self, schema: GraphSchema) -> None:
         await self.supervisor.call("create", schema=schema)
@@ -161,7 +164,7 @@ class Engine:
     async def edge_file(self, table: EdgeTable, properties: Sequence[str], path: Path) -> None:
         await self.supervisor.call("edge_file", table=table, properties=properties, path=path)
 
-    async def write_back(self, written: Written) -> dict[str, Any]:
+    async def write_back(self, written: Written) -> WrittenBack:
         """How many nodes got a value, and the properties that the label was given until now."""
         return await self.supervisor.write_back(written)
 
@@ -232,7 +235,9 @@ class Engine:
         if query.on_trial:
             self._task(self._watch_memory(life))
         reading = asyncio.ensure_future(exchange(channel, query.packed()))
-        waiting: set[asyncio.Future[Any]] = {reading} if watch is None else {reading, watch}
+        waiting: set[asyncio.Future[wire.Frame] | asyncio.Future[None]] = {reading}
+        if watch is not None:
+            waiting.add(watch)
         try:
             await asyncio.wait(waiting, timeout=query.left(), return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:

@@ -102,14 +102,14 @@ class Life:
         self.running.pop(channel, None)
         self.child.give_back(channel)
 
-    async def ask(self, method: str, **arguments: Any) -> Any:
+    async def ask(self, method: str, **arguments: object) -> Any:
         """A request of the server's own, however long it takes; it continues when nobody waits any
         more."""
         task = asyncio.ensure_future(self._ask(method, arguments))
         task.add_done_callback(lambda done: done.cancelled() or done.exception())
         return await asyncio.shield(task)
 
-    async def _ask(self, method: str, arguments: dict[str, Any]) -> Any:
+    async def _ask(self, method: str, arguments: dict[str, object]) -> Any:
         channel = self.take()
         request = wire.Request(method=method, arguments=arguments)
         frame = await exchange(channel, request.packed())

@@ -11,8 +11,8 @@ from __future__ import annotations
 import threading
 import time
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict
 
 import orjson
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from penstock.graphdb.contract import Dangling, EdgeTable, GraphEngine, GraphSchema, NodeTable
+    from penstock.kit.json_value import JsonObject, JsonValue
 
 Phase: TypeAlias = Literal[0, 1, 2, 3]
 IDLE: Phase = 0
@@ -55,7 +56,7 @@ class Question:
     """A query within the server's limits; `timeout` is what is left of its time."""
 
     text: str
-    parameters: Mapping[str, Any]
+    parameters: Mapping[str, JsonValue]
     timeout: float
     max_rows: int
     guard: bool
@@ -70,8 +71,22 @@ class Question:
         check_parameters(query, self.parameters)
         return query
 
-    def wanted(self, query: CypherQuery) -> dict[str, Any]:
+    def wanted(self, query: CypherQuery) -> dict[str, JsonValue]:
         return {k: v for k, v in self.parameters.items() if k in query.parameters}
+
+
+class Opened(TypedDict):
+    """The reply to `open`."""
+
+    capabilities: JsonObject
+
+
+class WrittenBack(TypedDict):
+    """The reply to `write_back`: how many nodes got a value, and the properties of the label that
+    algorithms wrote, with their types."""
+
+    rows: int
+    written: dict[str, str]
 
 
 class Turn:
@@ -94,11 +109,11 @@ class Work:
 
     # filling
 
-    def open(self, backend: str, opening: Opening) -> dict[str, Any]:
+    def open(self, backend: str, opening: Opening) -> Opened:
         """Open an empty graph, or the one that was sealed where the opening has its schema."""
         self._backend = backend
         self._engine = open_engine(backend, opening)
-        return {"capabilities": _fields(self._engine.capabilities)}
+        return {"capabilities": asdict(self._engine.capabilities)}
 
     def create(self, schema: GraphSchema) -> None:
         self.engine.create(schema)
@@ -149,7 +164,7 @@ class Work:
         with self._without_limit():
             arrow_file.write(self.engine.edge_table(table, properties), path)
 
-    def write_back(self, written: Written) -> dict[str, Any]:
+    def write_back(self, written: Written) -> WrittenBack:
         with self._without_limit():
             table = arrow_file.read(written.file)
             rows = self.engine.write_back(written.label, written.name, table)
@@ -233,7 +248,7 @@ class Work:
         memory.limit(self._base + self._limit if is_limited and self._limit is not None else None)
 
 
-def check_parameters(query: CypherQuery, parameters: Mapping[str, Any]) -> None:
+def check_parameters(query: CypherQuery, parameters: Mapping[str, JsonValue]) -> None:
     """The engines would take a parameter that is not there for null, and each fails in its own way
     at a value that cannot be written as JSON again."""
     try:
@@ -250,8 +265,3 @@ def check_parameters(query: CypherQuery, parameters: Mapping[str, Any]) -> None:
         raise CypherError(
             f"The query names ${missing[0]}, which is not among its parameters.", missing=missing
         )
-
-
-def _fields(value: object) -> dict[str, Any]:
-    names: Sequence[str] = getattr(value, "__slots__", ())
-    return {name: getattr(value, name) for name in names}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,7 +22,9 @@ from penstock.kit.errors import InvalidInput
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from penstock.graph_server.results import Entity
     from penstock.graphdb.contract import EdgeTable, GraphEngine, Interrupt, NodeTable
+    from penstock.kit.json_value import JsonValue
 
 MOST_EDGES = 500_000
 
@@ -33,7 +35,7 @@ class Neighborhood:
 
     start: tuple[str, ...] | None
     cypher: str | None
-    parameters: Mapping[str, Any]
+    parameters: Mapping[str, JsonValue]
     hops: int
     relationship_types: tuple[str, ...] | None
     limit: int
@@ -43,7 +45,7 @@ class Neighborhood:
 
 def search(
     engine: GraphEngine, own: Own, wish: Neighborhood, cord: Interrupt
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]], bool]:
+) -> tuple[list[Entity], list[Entity], bool]:
     """Nodes, edges, and whether there was more."""
     subgraph = _Search(engine, own, wish, cord).run()
     return list(subgraph.nodes.values()), list(subgraph.edges.values()), subgraph.truncated
@@ -53,8 +55,8 @@ def search(
 class _Found:
     """Nodes and edges by id, in the order in which they were met."""
 
-    nodes: dict[str, dict[str, Any]] = field(default_factory=dict)
-    edges: dict[str, dict[str, Any]] = field(default_factory=dict)
+    nodes: dict[str, Entity] = field(default_factory=dict)
+    edges: dict[str, Entity] = field(default_factory=dict)
     truncated: bool = False
 
 
@@ -88,7 +90,7 @@ class _Search:
             )
         return tuple(table for table in schema.edges if table.type in types)
 
-    def _start(self) -> Iterator[dict[str, Any]]:
+    def _start(self) -> Iterator[Entity]:
         if self._wish.cypher is not None:
             checked = check_cypher(self._wish.cypher)
             if missing := sorted(checked.parameters - self._wish.parameters.keys()):
@@ -105,7 +107,7 @@ class _Search:
         for table, keys in self._by_label(self._wish.start or ()):
             yield from self._nodes(f"{self._keyed(table, 'n')} RETURN n", {"keys": keys})
 
-    def _neighbors(self, frontier: Iterable[str]) -> Iterator[dict[str, Any]]:
+    def _neighbors(self, frontier: Iterable[str]) -> Iterator[Entity]:
         # As many as could be new and one more, which says that there are more.
         more = f"RETURN DISTINCT m LIMIT {self._wish.limit + 1}"
         for table, keys in self._by_label(frontier):
@@ -119,7 +121,7 @@ class _Search:
                     text = f"{matched}<-[:{quoted(edge.type)}]-(m:{quoted(edge.from_node)})"
                     yield from self._nodes(f"{text} {more}", {"keys": keys})
 
-    def _take(self, nodes: Iterable[dict[str, Any]]) -> list[str]:
+    def _take(self, nodes: Iterable[Entity]) -> list[str]:
         """Add new nodes, up to the limit; return their ids."""
         taken = []
         for node in nodes:
@@ -144,12 +146,12 @@ class _Search:
                         return
                     self._found.edges[edge["_id"]] = edge
 
-    def _nodes(self, text: str, parameters: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    def _nodes(self, text: str, parameters: Mapping[str, JsonValue]) -> Iterator[Entity]:
         return (value for value in self._query(text, parameters) if "_label" in value)
 
     def _query(
-        self, text: str, parameters: dict[str, Any], *, within: pa.Array | None = None
-    ) -> Iterator[dict[str, Any]]:
+        self, text: str, parameters: Mapping[str, JsonValue], *, within: pa.Array | None = None
+    ) -> Iterator[Entity]:
         """The nodes and edges in the answer; of edges only those that end `within`."""
         left = self._until - time.monotonic()
         if left <= 0 or self._cord.pulled:
@@ -173,9 +175,9 @@ class _Search:
             f"{key}}})"
         )
 
-    def _by_label(self, ids: Iterable[str]) -> list[tuple[NodeTable, list[str | int]]]:
+    def _by_label(self, ids: Iterable[str]) -> list[tuple[NodeTable, list[JsonValue]]]:
         """`Label:key` → the label's table and its keys as the engine takes them."""
-        keys: dict[str, list[str | int]] = {}
+        keys: dict[str, list[JsonValue]] = {}
         for node_id in ids:
             label, colon, key = node_id.partition(":")
             table = self._engine.schema.node(label)

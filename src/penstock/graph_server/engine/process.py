@@ -22,7 +22,7 @@ import threading
 import traceback
 from importlib.machinery import PathFinder
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import orjson
 
@@ -40,7 +40,7 @@ from penstock.graphdb.registry import warm_up
 from penstock.kit.errors import Internal, PenstockError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from importlib.machinery import ModuleSpec
     from types import ModuleType
 
@@ -117,7 +117,7 @@ class EngineProcess:
             if request.method not in ANSWERS:
                 wire.send(sock, wire.REPLY, orjson.dumps(method(**request.arguments)))
                 return
-            with self._work.accounted(limited=request.arguments.pop("limited")):
+            with self._work.accounted(limited=bool(request.arguments.pop("limited"))):
                 if request.method == "stream":
                     _send_stream(sock, method, request.arguments, turn)
                 else:
@@ -134,7 +134,10 @@ class EngineProcess:
 
 
 def _send_stream(
-    sock: socket.socket, method: Callable[..., Any], arguments: dict[str, Any], turn: Turn
+    sock: socket.socket,
+    method: Callable[..., Iterator[memoryview | bytes]],
+    arguments: dict[str, object],
+    turn: Turn,
 ) -> None:
     for chunk in method(turn=turn, **arguments):
         turn.tell(SENDING)

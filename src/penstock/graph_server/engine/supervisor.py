@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.graph_server.engine import wire
 from penstock.graph_server.engine.child import EngineChild
 from penstock.graph_server.engine.engine_run import Life, Query, Reason
-from penstock.graph_server.engine.engine_work import EXECUTING, Written
+from penstock.graph_server.engine.engine_work import EXECUTING, Opened, Written, WrittenBack
 from penstock.graph_server.engine.falkor_server import FalkorServer
 from penstock.graphdb.errors import EngineRestarted, GraphFailed
 from penstock.graphdb.registry import Opening
@@ -71,7 +71,7 @@ class Supervisor:
         """Start a process ahead of time: importing its libraries takes a while."""
         self._spare = self._spare or EngineChild(self._settings.backend)
 
-    async def open(self, folder: Path, files: Sequence[Path]) -> dict[str, Any]:
+    async def open(self, folder: Path, files: Sequence[Path]) -> Opened:
         """An empty graph in `folder`; `files` are the folders that it will be loaded from."""
         self._folder = folder
         if self._settings.backend == "falkordb" and self._settings.falkordb_url is None:
@@ -81,7 +81,7 @@ class Supervisor:
             await self._server.start()
         life = self._begin(files)
         try:
-            opened: dict[str, Any] = await self._open(life)
+            opened = await self._open(life)
         except wire.EngineGone:
             raise await _ended_early(life, "open") from None
         self._ready.set()
@@ -117,7 +117,7 @@ class Supervisor:
         assert self._life is not None
         return self._life
 
-    async def call(self, method: str, **arguments: Any) -> Any:
+    async def call(self, method: str, **arguments: object) -> Any:
         """An internal request; once the graph is sealed it is retried after a restart."""
         for _ in range(MOST_RUNS):
             life = await self.living()
@@ -129,13 +129,13 @@ class Supervisor:
                     raise await _ended_early(life, method) from None
         raise EngineRestarted("The graph engine was restarted again and again.")
 
-    async def write_back(self, written: Written) -> dict[str, Any]:
+    async def write_back(self, written: Written) -> WrittenBack:
         """Set a property from a file, which is moved to where a restart finds it."""
         assert self._folder is not None
         moved = replace(written, file=_written_back(self._folder) / f"{time.monotonic_ns()}.arrow")
         written.file.rename(moved.file)
         try:
-            answer: dict[str, Any] = await self.call("write_back", written=moved)
+            answer: WrittenBack = await self.call("write_back", written=moved)
         except BaseException:
             moved.file.unlink()
             raise
@@ -213,7 +213,7 @@ class Supervisor:
         life = self._life = Life.begin(child, self._ended)
         return life
 
-    async def _open(self, life: Life) -> Any:
+    async def _open(self, life: Life) -> Opened:
         assert self._folder is not None
         opening = Opening(
             folder=self._folder,
@@ -223,7 +223,9 @@ class Supervisor:
             name=f"penstock-{self._settings.id}",
             schema=self._schema,
         )
-        return await life.ask("open", backend=self._settings.backend, opening=opening)
+        backend = self._settings.backend
+        opened: Opened = await life.ask("open", backend=backend, opening=opening)
+        return opened
 
     def _url(self) -> str | None:
         if self._server is not None:

@@ -11,7 +11,7 @@ import asyncio
 import pickle
 import struct
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import orjson
 
@@ -40,7 +40,7 @@ class Request:
     """A method of `Work` and its arguments."""
 
     method: str
-    arguments: dict[str, Any]
+    arguments: dict[str, object]
 
     def packed(self) -> bytes:
         content = pickle.dumps((self.method, self.arguments), protocol=pickle.HIGHEST_PROTOCOL)

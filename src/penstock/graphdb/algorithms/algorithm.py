@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from penstock.graphdb.algorithms.nodes import Floats, Ints, Mask
-    from penstock.graphdb.algorithms.parameters import Parameter, Value
+    from penstock.graphdb.algorithms.parameters import Parameter
     from penstock.graphdb.algorithms.topology import Topology
+    from penstock.kit.json_value import JsonValue
 
 Category: TypeAlias = Literal[
     "centrality", "community", "pathfinding", "similarity", "embedding", "structure"
@@ -31,7 +32,7 @@ class Outcome:
     """An algorithm's result. `columns` maps a suffix of the result property's name to one value
     per node; the empty suffix is the property itself."""
 
-    summary: dict[str, Value] = field(default_factory=dict)
+    summary: dict[str, JsonValue] = field(default_factory=dict)
     columns: Mapping[str, pa.Array] = field(default_factory=dict)
 
 
@@ -39,7 +40,7 @@ class Outcome:
 class Task:
     graph: Topology
     directed: bool
-    parameters: Mapping[str, Value] = field(default_factory=dict)
+    parameters: Mapping[str, JsonValue] = field(default_factory=dict)
     progress: Callable[[float], None] = lambda _fraction: None
     properties: Mapping[str, pa.Array] = field(default_factory=dict)
 
@@ -59,7 +60,7 @@ class Task:
         return self.graph.nodes.find(self.parameters[name], name)
 
     def nodes(self, name: str) -> list[int]:
-        ids = cast("list[Value]", self.parameters[name])
+        ids = cast("list[JsonValue]", self.parameters[name])
         return [self.graph.nodes.find(one, name) for one in ids]
 
 
@@ -76,7 +77,7 @@ class Algorithm:
     per_node: bool = True
     suffixes: tuple[str, ...] = ("",)
 
-    def describe(self) -> dict[str, Value]:
+    def describe(self) -> dict[str, JsonValue]:
         return {
             "name": self.name,
             "type": "native",
@@ -109,7 +110,7 @@ def by_size(labels: Ints) -> tuple[Ints, Ints]:
     return rank[inverse.reshape(-1)], sizes[order].astype(np.int64)
 
 
-def statistics(values: Floats) -> dict[str, Value]:
+def statistics(values: Floats) -> dict[str, JsonValue]:
     if not len(values):
         return {"minimum": None, "maximum": None, "mean": None}
     return {

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -16,16 +17,19 @@ from penstock.graphdb.contract import SOURCE, TARGET
 from penstock.kit.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
+
+    import networkx as nx
 
     from penstock.graphdb.algorithms.functions import Function
-    from penstock.graphdb.algorithms.parameters import Value
+    from penstock.graphdb.algorithms.nodes import Floats, Ints
     from penstock.graphdb.algorithms.topology import Edges, Topology
+    from penstock.kit.json_value import JsonValue
 
 
 def call(
     chosen: Function,
-    parameters: Mapping[str, Value],
+    parameters: Mapping[str, JsonValue],
     *,
     graph: Topology,
     edges: list[Edges],
@@ -87,7 +91,7 @@ def _graph(
     properties: Mapping[str, pa.Array],
     *,
     directed: bool,
-) -> Any:
+) -> nx.Graph:
     """Of parallel edges of any type the lightest is kept: edges are added by descending weight and
     overwrite each other."""
     import networkx as nx
@@ -99,10 +103,10 @@ def _graph(
         nx.set_node_attributes(
             graph, {node: value for node, value in pairs if value is not None}, name
         )
-    starts: list[Any] = []
-    ends: list[Any] = []
-    weights: list[Any] = []
-    attributes: list[dict[str, Any]] = []
+    starts: list[Ints] = []
+    ends: list[Ints] = []
+    weights: list[Floats] = []
+    attributes: list[dict[str, object]] = []
     for table in edges:
         columns = table.table
         names = [name for name in columns.column_names if name not in (SOURCE, TARGET, WEIGHT)]
@@ -117,16 +121,18 @@ def _graph(
     return graph
 
 
-def _outcome(result: Any, encoder: Encoder, ids: list[str], computed_by: str) -> Outcome:
+def _outcome(result: object, encoder: Encoder, ids: list[str], computed_by: str) -> Outcome:
     kind = encoder.kind(result)
-    summary: dict[str, Value] = {"kind": kind, "computed_by": computed_by}
-    if kind == "per_node" and (column := _column(result, ids)) is not None:
-        return Outcome(summary=summary, columns={"": column})
+    summary: dict[str, JsonValue] = {"kind": kind, "computed_by": computed_by}
+    if kind == "per_node" and isinstance(result, Mapping):
+        column = _column(result, ids)
+        if column is not None:
+            return Outcome(summary=summary, columns={"": column})
     summary["value"] = encoder.encode(result)
     return Outcome(summary=summary | {"truncated": encoder.truncated})
 
 
-def _column(by_node: Mapping[str, Any], ids: list[str]) -> pa.Array | None:
+def _column(by_node: Mapping[str, object], ids: list[str]) -> pa.Array | None:
     """A column of one scalar per node, which can be written back; None for nested values."""
     items = (by_node.get(node) for node in ids)
     values = [value.item() if isinstance(value, np.generic) else value for value in items]

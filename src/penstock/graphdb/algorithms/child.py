@@ -9,7 +9,7 @@ import resource
 import traceback
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import orjson
 import pyarrow as pa
@@ -24,13 +24,14 @@ from penstock.graphdb.algorithms.functions import function
 from penstock.graphdb.algorithms.parameters import check
 from penstock.graphdb.algorithms.result_transfer import read_edges, read_nodes, read_topology
 from penstock.kit.errors import PenstockError
+from penstock.kit.json_value import JsonValue
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.graphdb.algorithms.nodes import Nodes
-    from penstock.graphdb.algorithms.order import Order
-    from penstock.graphdb.algorithms.parameters import Value
+    from penstock.graphdb.algorithms.order import Computed, Failure, Order, ValuesFile
+    from penstock.kit.json_value import JsonValue
 
 _VALUES_SHOWN = 10_000
 
@@ -92,16 +93,17 @@ def out_of_memory(limit: int | None) -> AlgorithmOutOfMemory:
 
 def _write_result(order: Order, computed: tuple[Nodes, Outcome]) -> None:
     nodes, outcome = computed
-    files: list[dict[str, str]] = []
+    files: list[ValuesFile] = []
     for suffix, column in outcome.columns.items():
         for number, label in enumerate(order.selection.results):
             path = order.out / f"values-{number}{suffix}.arrow"
             _write_values(path, nodes.keys[nodes.labels.index(label)], column[nodes.span(label)])
             files.append({"label": label, "suffix": suffix, "path": str(path)})
-    result: dict[str, Any] = dict(outcome.summary)
+    result = dict(outcome.summary)
     if outcome.columns and order.keep_values:
         result |= _shown(nodes, outcome)
-    _write_json(order.out / "result.json", {"result": result, "files": files})
+    content: Computed = {"result": result, "files": files}
+    _write_json(order.out / "result.json", content)
 
 
 def _write_values(path: Path, keys: pa.Array, values: pa.Array) -> None:
@@ -112,7 +114,7 @@ def _write_values(path: Path, keys: pa.Array, values: pa.Array) -> None:
     arrow_file.write(table, path)
 
 
-def _shown(nodes: Nodes, outcome: Outcome) -> dict[str, Value]:
+def _shown(nodes: Nodes, outcome: Outcome) -> dict[str, JsonValue]:
     """The highest values first, up to the limit of a response."""
     first = next(iter(outcome.columns.values()))
     if pa.types.is_nested(first.type):
@@ -126,14 +128,14 @@ def _shown(nodes: Nodes, outcome: Outcome) -> dict[str, Value]:
     }
     ids = nodes.ids(rows.to_numpy(zero_copy_only=False))
     table = {"id": ids, **columns}
-    listed: list[Value] = [
+    listed: list[JsonValue] = [
         dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)
     ]
     return {"values": listed, "values_truncated": len(first) > _VALUES_SHOWN}
 
 
 def _write_error(order: Order, error: PenstockError) -> None:
-    content = {
+    content: Failure = {
         "code": error.code,
         "message": error.message,
         "hint": error.hint,

@@ -11,11 +11,12 @@ from penstock.graphdb.algorithms.algorithm import Algorithm, Outcome, Task, by_s
 from penstock.graphdb.algorithms.centrality import SEED
 from penstock.graphdb.algorithms.libraries import networkit_graph, seeded
 from penstock.graphdb.algorithms.parameters import Parameter
+from penstock.kit.json_value import JsonValue
 
 if TYPE_CHECKING:
     from penstock.graphdb.algorithms.nodes import Floats, Ints
-    from penstock.graphdb.algorithms.parameters import Value
     from penstock.graphdb.algorithms.topology import Matrix
+    from penstock.kit.json_value import JsonValue
 
 _RESOLUTION = Parameter(
     name="resolution",
@@ -41,7 +42,7 @@ def _components(matrix: Matrix, connection: str) -> Outcome:
     return Outcome(summary=_sizes("components", sizes), columns={"": column(groups)})
 
 
-def _sizes(name: str, sizes: Ints) -> dict[str, Value]:
+def _sizes(name: str, sizes: Ints) -> dict[str, JsonValue]:
     return {
         name: len(sizes),
         "largest": int(sizes[0]) if len(sizes) else 0,

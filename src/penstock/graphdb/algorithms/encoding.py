@@ -6,16 +6,21 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Set
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
 from penstock.graphdb.algorithms.algorithm import LIST_LIMIT, exact
 
 if TYPE_CHECKING:
-    from penstock.graphdb.algorithms.parameters import Value
+    import networkx as nx
+
+    from penstock.kit.json_value import JsonValue
 
 Kind: TypeAlias = Literal["per_node", "per_edge", "scalar", "list", "mapping", "tuple", "graph"]
+
+
+_Item = TypeVar("_Item")
 
 
 class Encoder:
@@ -26,7 +31,7 @@ class Encoder:
         self._left = limit
         self.truncated = False
 
-    def kind(self, value: Any) -> Kind:
+    def kind(self, value: object) -> Kind:
         import networkx as nx
 
         match value:
@@ -43,21 +48,20 @@ class Encoder:
                 return "tuple"
         return "list"
 
-    def encode(self, value: Any) -> Value:
-        match self.kind(value):
-            case "scalar":
-                return _scalar(value)
-            case "graph":
-                return self._graph(value)
-            case "per_edge":
-                items = [(key, self.encode(item)) for key, item in self._some(value.items())]
-                return [{"source": key[0], "target": key[1], "value": item} for key, item in items]
-            case "per_node" | "mapping":
-                return {str(key): self.encode(item) for key, item in self._some(value.items())}
-            case _:
-                return self._listed(value)
+    def encode(self, value: object) -> JsonValue:
+        kind = self.kind(value)
+        if kind == "scalar":
+            return _scalar(value)
+        if kind == "graph":
+            return self._graph(value)
+        if not isinstance(value, Mapping):
+            return self._listed(value)
+        if kind == "per_edge":
+            items = [(key, self.encode(item)) for key, item in self._some(value.items())]
+            return [{"source": key[0], "target": key[1], "value": item} for key, item in items]
+        return {str(key): self.encode(item) for key, item in self._some(value.items())}
 
-    def _listed(self, value: Any) -> Value:
+    def _listed(self, value: object) -> JsonValue:
         if isinstance(value, np.ndarray):
             value = value.tolist()
         if isinstance(value, Set):
@@ -66,21 +70,21 @@ class Encoder:
             return str(value)
         return [self.encode(one) for one in self._some(value)]
 
-    def _graph(self, graph: Any) -> Value:
-        nodes: list[Value] = [
+    def _graph(self, graph: nx.Graph) -> JsonValue:
+        nodes: list[JsonValue] = [
             {**self._attributes(attributes), "id": str(node)}
             for node, attributes in self._some(graph.nodes(data=True))
         ]
-        edges: list[Value] = [
+        edges: list[JsonValue] = [
             {**self._attributes(attributes), "source": str(a), "target": str(b)}
             for a, b, attributes in self._some(graph.edges(data=True))
         ]
         return {"directed": graph.is_directed(), "nodes": nodes, "edges": edges}
 
-    def _attributes(self, attributes: Mapping[Any, Any]) -> dict[str, Value]:
+    def _attributes(self, attributes: Mapping[object, object]) -> dict[str, JsonValue]:
         return {str(name): self.encode(value) for name, value in attributes.items()}
 
-    def _some(self, items: Iterable[Any]) -> Iterator[Any]:
+    def _some(self, items: Iterable[_Item]) -> Iterator[_Item]:
         for item in items:
             if self._left <= 0:
                 self.truncated = True
@@ -88,7 +92,7 @@ class Encoder:
             self._left -= 1
             yield item
 
-    def _is_edge(self, key: Any) -> bool:
+    def _is_edge(self, key: object) -> bool:
         return (
             isinstance(key, tuple)
             and len(key) in (2, 3)
@@ -97,14 +101,13 @@ class Encoder:
         )
 
 
-def _scalar(value: Any) -> Value:
+def _scalar(value: object) -> JsonValue:
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, bytes):
         return value.hex()
     if isinstance(value, float) and not math.isfinite(value):
         return None
-    if isinstance(value, int) and not isinstance(value, bool):
-        return exact(value)
-    scalar: Value = value
-    return scalar
+    if value is None or isinstance(value, bool | float | str):
+        return value
+    return exact(value) if isinstance(value, int) else str(value)

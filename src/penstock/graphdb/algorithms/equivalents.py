@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.graphdb.algorithms.algorithm import Task
 from penstock.graphdb.algorithms.catalog import algorithm, run
 from penstock.graphdb.algorithms.parameters import check
+from penstock.kit.json_value import JsonValue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from penstock.graphdb.algorithms.algorithm import Outcome
-    from penstock.graphdb.algorithms.parameters import Value
     from penstock.graphdb.algorithms.topology import Topology
+    from penstock.kit.json_value import JsonValue
 
 NOT_HERE = object()
 
@@ -24,38 +25,38 @@ class _Equivalent:
     """`takes` maps NetworkX's parameters to ours; a call with any other goes to NetworkX."""
 
     algorithm: str
-    shape: Callable[[Outcome, list[str]], Any]
+    shape: Callable[[Outcome, list[str]], object]
     takes: Mapping[str, str] = field(default_factory=dict)
-    fixed: Mapping[str, Value] = field(default_factory=dict)
+    fixed: Mapping[str, JsonValue] = field(default_factory=dict)
     directed: bool | None = None
     weights: bool = False
 
 
-def _by_node(outcome: Outcome, ids: list[str]) -> Any:
+def _by_node(outcome: Outcome, ids: list[str]) -> dict[str, JsonValue]:
     return dict(zip(ids, outcome.columns[""].to_pylist(), strict=True))
 
 
-def _reached(outcome: Outcome, ids: list[str]) -> Any:
+def _reached(outcome: Outcome, ids: list[str]) -> dict[str, JsonValue]:
     return {node: value for node, value in _by_node(outcome, ids).items() if value is not None}
 
 
-def _groups(outcome: Outcome, ids: list[str]) -> Any:
+def _groups(outcome: Outcome, ids: list[str]) -> list[set[str]]:
     groups: dict[int, set[str]] = {}
-    for node, group in _by_node(outcome, ids).items():
+    for node, group in zip(ids, outcome.columns[""].to_pylist(), strict=True):
         groups.setdefault(group, set()).add(node)
     return [groups[number] for number in sorted(groups)]
 
 
-def _number(outcome: Outcome, _ids: list[str]) -> Any:
+def _number(outcome: Outcome, _ids: list[str]) -> JsonValue:
     return outcome.summary["components"]
 
 
-def _from_summary(name: str) -> Callable[[Outcome, list[str]], Any]:
+def _from_summary(name: str) -> Callable[[Outcome, list[str]], object]:
     return lambda outcome, _ids: outcome.summary[name]
 
 
 _SOURCE = {"source": "source_id"}
-_EXACT: Mapping[str, Value] = {"tolerance": 1e-10, "max_iterations": 1000}
+_EXACT: Mapping[str, JsonValue] = {"tolerance": 1e-10, "max_iterations": 1000}
 _EQUIVALENTS = {
     "average_clustering": _Equivalent(
         algorithm="clustering_coefficient", shape=_from_summary("average"), directed=False
@@ -104,8 +105,13 @@ UNDIRECTED_ONLY = frozenset({"connected_components", "number_connected_component
 
 
 def native(
-    name: str, arguments: Mapping[str, Value], graph: Topology, *, directed: bool, ids: list[str]
-) -> Any:
+    name: str,
+    arguments: Mapping[str, JsonValue],
+    graph: Topology,
+    *,
+    directed: bool,
+    ids: list[str],
+) -> object:
     """The result in NetworkX's form, or NOT_HERE if there is no native equivalent."""
     equivalent = _EQUIVALENTS.get(name)
     if (

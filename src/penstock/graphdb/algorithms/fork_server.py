@@ -19,7 +19,7 @@ import time
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 import orjson
 
@@ -34,6 +34,15 @@ _LIBRARIES = ("pandas", "networkx", "networkit", "sknetwork.topology")
 """Arrow imports pandas by itself wherever it is installed, at a child's first array."""
 _PAUSE = 0.05
 _READ_BYTES = 65536
+
+
+class Report(TypedDict, total=False):
+    """A line of the output: a child's `id` with its `pid`, its `progress` or its exit `code`."""
+
+    id: str
+    pid: int
+    progress: float
+    code: int
 
 
 class ForkServer:
@@ -112,7 +121,7 @@ def _reporter(output: int, name: str) -> Callable[[float], None]:
     return report
 
 
-def _send(output: int, content: dict[str, Any]) -> None:
+def _send(output: int, content: Report) -> None:
     """One write of less than PIPE_BUF, so that lines of several children do not interleave."""
     os.write(output, orjson.dumps(content) + b"\n")
 

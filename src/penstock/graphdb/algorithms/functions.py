@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from penstock.graphdb.algorithms.allowed import ALLOWED, CATEGORY
 from penstock.graphdb.algorithms.errors import AlgorithmNotFound
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from penstock.graphdb.algorithms.nodes import Nodes
-    from penstock.graphdb.algorithms.parameters import Value
+    from penstock.kit.json_value import JsonValue
 
 _NODE = {
     "source",
@@ -82,14 +82,15 @@ _OF_NODE_WEIGHT = {"max_weight_clique", "approximation_min_weighted_vertex_cover
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Function:
     name: str
-    call: Callable[..., Any]
+    call: Callable[..., object]
     parameters: tuple[inspect.Parameter, ...]
+    suffixes: tuple[str, ...] = ("",)
 
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(p.name for p in self.parameters)
 
-    def describe(self) -> dict[str, Value]:
+    def describe(self) -> dict[str, JsonValue]:
         return {
             "name": self.name,
             "type": "networkx",
@@ -100,11 +101,11 @@ class Function:
             "directed_default": None,
             "weights": "optional" if {"weight", "distance"} & set(self.names) else "ignored",
             "writes": True,
-            "result_suffixes": [""],
+            "result_suffixes": list(self.suffixes),
         }
 
     def properties(
-        self, parameters: Mapping[str, Value], weight: str | None
+        self, parameters: Mapping[str, JsonValue], weight: str | None
     ) -> tuple[list[str], list[str]]:
         """The node properties and the edge properties that the function reads."""
         named = {name: value for name, value in parameters.items() if isinstance(value, str)}
@@ -113,14 +114,14 @@ class Function:
         edges = [value for name, value in named.items() if name in _EDGE_PROPERTY - of_node]
         return nodes, [*edges, *([weight] if weight else [])]
 
-    def edge_weight(self, parameters: Mapping[str, Value], weight: str | None) -> str | None:
+    def edge_weight(self, parameters: Mapping[str, JsonValue], weight: str | None) -> str | None:
         """The edge property that the function uses as weight, which selects the lightest of
         parallel edges."""
         own = () if self.name in _OF_NODE_WEIGHT else _EDGE_NUMBER
         named = (parameters[name] for name in own if isinstance(parameters.get(name), str))
         return next((str(name) for name in named), weight)
 
-    def check(self, parameters: Mapping[str, Value]) -> None:
+    def check(self, parameters: Mapping[str, JsonValue]) -> None:
         if unknown := sorted(set(parameters) - set(self.names)):
             raise InvalidInput(
                 f"There is no parameter {unknown[0][:80]!r}.",
@@ -136,8 +137,8 @@ class Function:
                 raise InvalidInput(f"{parameter.name} is required.", parameter=parameter.name)
 
     def arguments(
-        self, parameters: Mapping[str, Value], weight: str | None, nodes: Nodes
-    ) -> dict[str, Any]:
+        self, parameters: Mapping[str, JsonValue], weight: str | None, nodes: Nodes
+    ) -> dict[str, object]:
         arguments = {
             name: _argument(name, value, nodes)
             for name, value in parameters.items()
@@ -160,15 +161,17 @@ def function(name: str) -> Function:
         )
     import networkx as nx
 
-    call = cast("Callable[..., Any]", attrgetter(ALLOWED[name])(nx))
+    call = cast("Callable[..., object]", attrgetter(ALLOWED[name])(nx))
     _first, *others = inspect.signature(call).parameters.values()
     offered = tuple(p for p in others if p.name not in _NOT_OFFERED)
     return Function(name=name, call=call, parameters=offered)
 
 
-def _described(parameter: inspect.Parameter) -> dict[str, Value]:
+def _described(parameter: inspect.Parameter) -> dict[str, JsonValue]:
     required = parameter.default is inspect.Parameter.empty
-    default = None if required or callable(parameter.default) else cast("Value", parameter.default)
+    default = (
+        None if required or callable(parameter.default) else cast("JsonValue", parameter.default)
+    )
     return {
         "name": parameter.name,
         "type": _type(parameter.name, default),
@@ -178,7 +181,7 @@ def _described(parameter: inspect.Parameter) -> dict[str, Value]:
     }
 
 
-def _type(name: str, default: Value) -> str:
+def _type(name: str, default: JsonValue) -> str:
     roles = {
         "node": _NODE,
         "nodes": _NODES,
@@ -210,19 +213,19 @@ _DESCRIPTIONS = {
 }
 
 
-def _argument(name: str, value: Value, nodes: Nodes) -> Any:
+def _argument(name: str, value: JsonValue, nodes: Nodes) -> object:
     def node_id(reference: object) -> str:
         return nodes.ids([nodes.find(reference, name)])[0]
 
     if name in _NODE or (name in _NODES and not isinstance(value, list)):
         return node_id(value)
     if name in _NODES:
-        return [node_id(one) for one in cast("list[Value]", value)]
+        return [node_id(one) for one in cast("list[JsonValue]", value)]
     if name in _BY_NODE and isinstance(value, dict):
         return {node_id(one): number for one, number in value.items()}
     if name in _GROUPS or name == "ebunch":
         if not isinstance(value, list) or not all(isinstance(group, list) for group in value):
             raise InvalidInput(f"{name} must be a list of lists of node ids.", parameter=name)
         kind = tuple if name == "ebunch" else set
-        return [kind(node_id(one) for one in cast("list[Value]", group)) for group in value]
+        return [kind(node_id(one) for one in cast("list[JsonValue]", group)) for group in value]
     return value

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
+    import networkit as nk
+
     from penstock.graphdb.algorithms.topology import Matrix
 
 
-def networkit_graph(matrix: Matrix, *, directed: bool, weighted: bool) -> Any:
+def networkit_graph(matrix: Matrix, *, directed: bool, weighted: bool) -> nk.Graph:
     """For an undirected graph `matrix` is symmetric, and its upper half is used."""
     import networkit as nk
 
@@ -26,18 +31,16 @@ def networkit_graph(matrix: Matrix, *, directed: bool, weighted: bool) -> Any:
     )
 
 
-def seeded(seed: int) -> Any:
+def seeded(seed: int) -> ModuleType:
     """networkit with one thread and this seed, for reproducible results."""
-    import networkit as nk
-
+    nk = import_module("networkit")
     nk.setNumberOfThreads(1)
     nk.setSeed(seed, False)
     return nk
 
 
-def parallel() -> Any:
+def parallel() -> ModuleType:
     """networkit with the number of threads configured for this process."""
-    import networkit as nk
-
+    nk = import_module("networkit")
     nk.setNumberOfThreads(int(os.environ.get("OMP_NUM_THREADS", "1")))
     return nk

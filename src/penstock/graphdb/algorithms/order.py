@@ -1,10 +1,11 @@
-"""The order of an algorithm run, passed to a child process as a JSON file."""
+"""The order of an algorithm run, passed to a child process as a JSON file, and the files that the
+child answers with."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypedDict
 
 import orjson
 
@@ -12,7 +13,31 @@ from penstock.graphdb.algorithms.selection import Selection
 from penstock.kit.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from penstock.graphdb.algorithms.parameters import Value
+    from penstock.kit.json_value import JsonValue
+
+
+class ValuesFile(TypedDict):
+    """One value for each node of a label, as an Arrow file to be written back."""
+
+    label: str
+    suffix: str
+    path: str
+
+
+class Computed(TypedDict):
+    """`result.json`: what the algorithm found, and where its values are."""
+
+    result: dict[str, JsonValue]
+    files: list[ValuesFile]
+
+
+class Failure(TypedDict):
+    """`error.json`: the error that the computation ended with."""
+
+    code: str
+    message: str
+    hint: str | None
+    details: dict[str, object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +50,7 @@ class Order:
     name: str
     selection: Selection
     directed: bool | None
-    parameters: dict[str, Value] = field(default_factory=dict)
+    parameters: dict[str, JsonValue] = field(default_factory=dict)
     keep_values: bool
     memory_bytes: int | None
     data: Path

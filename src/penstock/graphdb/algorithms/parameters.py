@@ -10,7 +10,8 @@ from penstock.kit.errors import InvalidInput
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-Value: TypeAlias = bool | int | float | str | list["Value"] | dict[str, "Value"] | None
+    from penstock.kit.json_value import JsonValue
+
 Kind: TypeAlias = Literal[
     "integer", "number", "boolean", "string", "node", "nodes", "pairs", "numbers"
 ]
@@ -24,7 +25,7 @@ class Parameter:
     name: str
     type: Kind
     description: str
-    default: Value = None
+    default: JsonValue = None
     required: bool = False
     minimum: float | None = None
     maximum: float | None = None
@@ -41,7 +42,7 @@ class Parameter:
         high = f"less than {self.below:g}" if self.below is not None else high
         return " and ".join(part for part in (low, high) if part)
 
-    def check(self, value: Value) -> Value:
+    def check(self, value: JsonValue) -> JsonValue:
         if value is None:
             if self.required:
                 raise InvalidInput(
@@ -53,7 +54,7 @@ class Parameter:
             raise self._refused(f"{self.name} must be {self.range()}, not {str(value)[:80]}.")
         return checked
 
-    def _typed(self, value: Value) -> Value:
+    def _typed(self, value: JsonValue) -> JsonValue:
         match self.type, value:
             case "integer", bool() | float() if (
                 not isinstance(value, float) or not value.is_integer()
@@ -73,12 +74,12 @@ class Parameter:
                 return self._listed(value)
         raise self._refused(f"{self.name} must be {_ARTICLES[self.type]}, not {str(value)[:80]!r}.")
 
-    def _listed(self, value: list[Value]) -> Value:
+    def _listed(self, value: list[JsonValue]) -> JsonValue:
         if not all(_ITEMS[self.type](item) for item in value):
             raise self._refused(f"{self.name} must be {_ARTICLES[self.type]}.")
         return value
 
-    def _within(self, value: Value) -> bool:
+    def _within(self, value: JsonValue) -> bool:
         if self.choices:
             return value in self.choices
         numbers = value if isinstance(value, list) and self.type == "numbers" else [value]
@@ -98,10 +99,10 @@ class Parameter:
             message, parameter=self.name, type=self.type, range=self.range() or None
         )
 
-    def describe(self) -> dict[str, Value]:
+    def describe(self) -> dict[str, JsonValue]:
         bounds = {"minimum": self.minimum, "maximum": self.maximum}
         bounds |= {"exclusive_minimum": self.above, "exclusive_maximum": self.below}
-        described: dict[str, Value] = {
+        described: dict[str, JsonValue] = {
             "name": self.name,
             "type": self.type,
             "description": self.description,
@@ -111,19 +112,19 @@ class Parameter:
         return described | ({"choices": list(self.choices)} if self.choices else {})
 
 
-def _is_node(value: Value) -> bool:
+def _is_node(value: JsonValue) -> bool:
     return isinstance(value, str | int) and not isinstance(value, bool)
 
 
-def _is_pair(value: Value) -> bool:
+def _is_pair(value: JsonValue) -> bool:
     return isinstance(value, list) and len(value) == 2 and all(map(_is_node, value))
 
 
-def _is_number(value: Value) -> bool:
+def _is_number(value: JsonValue) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-_ITEMS: Mapping[Kind, Callable[[Value], bool]] = {
+_ITEMS: Mapping[Kind, Callable[[JsonValue], bool]] = {
     "nodes": _is_node,
     "pairs": _is_pair,
     "numbers": _is_number,
@@ -140,7 +141,7 @@ _ARTICLES: Mapping[Kind, str] = {
 }
 
 
-def check(parameters: Sequence[Parameter], values: Mapping[str, Value]) -> dict[str, Value]:
+def check(parameters: Sequence[Parameter], values: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     """Every parameter with its value or default; an unknown name is refused."""
     names = [p.name for p in parameters]
     if unknown := sorted(set(values) - set(names)):

@@ -20,13 +20,14 @@ from penstock.graphdb.algorithms.search import (
     walk_back,
     within,
 )
+from penstock.kit.json_value import JsonValue
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from penstock.graphdb.algorithms.nodes import Floats, Ints
-    from penstock.graphdb.algorithms.parameters import Value
     from penstock.graphdb.algorithms.topology import Matrix
+    from penstock.kit.json_value import JsonValue
 
 SOURCE = Parameter(name="source_id", type="node", required=True, description="Where to start.")
 TARGET = Parameter(name="target_id", type="node", required=True, description="Where to go.")
@@ -45,7 +46,7 @@ def _bfs(task: Task) -> Outcome:
     if limit is not None:
         depth[depth > task.integer("max_depth")] = UNREACHED
     reached = depth != UNREACHED
-    summary: dict[str, Value] = {"reached": int(reached.sum()), "max_depth": int(depth.max())}
+    summary: dict[str, JsonValue] = {"reached": int(reached.sum()), "max_depth": int(depth.max())}
     return Outcome(summary=summary, columns={"": column(depth, ~reached)})
 
 
@@ -54,7 +55,7 @@ def _sssp(task: Task) -> Outcome:
     bound = np.inf if limit is None else task.number("max_distance")
     distances, _ = cheapest(task.graph.costs(directed=task.directed), task.node("source_id"), bound)
     reached = np.isfinite(distances)
-    summary: dict[str, Value] = {
+    summary: dict[str, JsonValue] = {
         "reached": int(reached.sum()),
         "max_distance": float(distances[reached].max()),
     }
@@ -78,11 +79,11 @@ def _shortest(task: Task) -> Outcome:
     return Outcome(summary={"found": path is not None} | _described(task, matrix, path))
 
 
-def _described(task: Task, matrix: Matrix, path: list[int] | None) -> dict[str, Value]:
+def _described(task: Task, matrix: Matrix, path: list[int] | None) -> dict[str, JsonValue]:
     if path is None:
         return {"path": None, "distance": None, "hops": None}
     length = sum(float(matrix[a, b]) for a, b in pairwise(path))
-    ids = cast("list[Value]", task.graph.nodes.ids(path))
+    ids = cast("list[JsonValue]", task.graph.nodes.ids(path))
     return {"path": ids, "distance": length, "hops": len(path) - 1}
 
 
@@ -110,9 +111,9 @@ def _all_shortest(task: Task) -> Outcome:
         task.graph.nodes.ids(path)
         for path in islice(_unfold(before, source, target), task.integer("limit"))
     ]
-    summary: dict[str, Value] = {
+    summary: dict[str, JsonValue] = {
         "found": True,
-        "paths": cast("Value", shown),
+        "paths": cast("JsonValue", shown),
         "distance": float(distances[target]),
     }
     return Outcome(
@@ -199,7 +200,7 @@ def _k_shortest(task: Task) -> Outcome:
         summary={
             "found": bool(described),
             "path_count": len(described),
-            "paths": cast("Value", described),
+            "paths": cast("JsonValue", described),
         }
     )
 

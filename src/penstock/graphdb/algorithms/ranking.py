@@ -10,13 +10,14 @@ import scipy.sparse as sp
 from penstock.graphdb.algorithms.algorithm import Algorithm, Outcome, Task, column, statistics
 from penstock.graphdb.algorithms.parameters import Parameter
 from penstock.kit.errors import InvalidInput
+from penstock.kit.json_value import JsonValue
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.graphdb.algorithms.nodes import Floats
-    from penstock.graphdb.algorithms.parameters import Value
     from penstock.graphdb.algorithms.topology import Matrix
+    from penstock.kit.json_value import JsonValue
 
 _RUNAWAY = 1e12
 _ITERATIONS = Parameter(
@@ -47,7 +48,7 @@ _DAMPING = Parameter(
 
 def iterate(
     task: Task, first: Floats, step: Callable[[Floats], Floats]
-) -> tuple[Floats, dict[str, Value]]:
+) -> tuple[Floats, dict[str, JsonValue]]:
     """Iterate until the values converge; the summary has the number of steps and `converged`."""
     values, limit, tolerance = first, task.integer("max_iterations"), task.number("tolerance")
     for iteration in range(1, limit + 1):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 import orjson
 
@@ -23,6 +23,23 @@ class EdgeChoice:
     to_label: str
 
 
+class _Edge(TypedDict):
+    type: str
+    from_label: str
+    to_label: str
+
+
+class Content(TypedDict):
+    """A selection in an order's file."""
+
+    labels: list[str]
+    results: list[str]
+    edges: list[_Edge]
+    weight: str | None
+    node_properties: list[str]
+    edge_properties: list[str]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
     """`labels` take part in the computation; `results`, the requested ones, get the results."""
@@ -35,13 +52,16 @@ class Selection:
     edge_properties: tuple[str, ...] = ()
 
     @classmethod
-    def from_json(cls, content: dict[str, Any]) -> Selection:
+    def from_json(cls, content: Content) -> Selection:
         edges = tuple(EdgeChoice(**edge) for edge in content["edges"])
-        lists = {
-            name: tuple(content[name])
-            for name in ("labels", "results", "node_properties", "edge_properties")
-        }
-        return cls(edges=edges, weight=content["weight"], **lists)
+        return cls(
+            labels=tuple(content["labels"]),
+            results=tuple(content["results"]),
+            edges=edges,
+            weight=content["weight"],
+            node_properties=tuple(content["node_properties"]),
+            edge_properties=tuple(content["edge_properties"]),
+        )
 
     def fingerprint(self) -> str:
         """A hash that is equal for selections that need the same data."""

@@ -11,13 +11,14 @@ import scipy.sparse as sp
 from penstock.graphdb.algorithms.algorithm import Algorithm, Outcome, Task
 from penstock.graphdb.algorithms.parameters import Parameter
 from penstock.kit.errors import InvalidInput
+from penstock.kit.json_value import JsonValue
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.graphdb.algorithms.nodes import Floats, Ints
-    from penstock.graphdb.algorithms.parameters import Value
     from penstock.graphdb.algorithms.topology import Matrix
+    from penstock.kit.json_value import JsonValue
 
 _PRODUCTS = 20_000_000
 
@@ -52,7 +53,7 @@ def _pairs(task: Task) -> tuple[Ints, Ints] | None:
     if isinstance(pairs, list):
         find = task.graph.nodes.find
         indexes = [
-            (find(a, "pairs"), find(b, "pairs")) for a, b in cast("list[list[Value]]", pairs)
+            (find(a, "pairs"), find(b, "pairs")) for a, b in cast("list[list[JsonValue]]", pairs)
         ]
     elif target is not None:
         indexes = [(task.node("source_id"), task.node("target_id"))]
@@ -106,7 +107,7 @@ def _outcome(task: Task, left: Ints, right: Ints, scores: Floats) -> Outcome:
     ids = task.graph.nodes.ids
     rows = zip(ids(left), ids(right), scores.tolist(), strict=True)
     pairs = [{"source": a, "target": b, "score": s} for a, b, s in rows]
-    return Outcome(summary={"pairs": cast("Value", pairs), "pair_count": len(pairs)})
+    return Outcome(summary={"pairs": cast("JsonValue", pairs), "pair_count": len(pairs)})
 
 
 def _counting(degrees: Floats) -> Floats:

@@ -19,11 +19,12 @@ from penstock.graphdb.algorithms.algorithm import (
 from penstock.graphdb.algorithms.parameters import Parameter
 from penstock.graphdb.algorithms.search import levels
 from penstock.graphdb.algorithms.topology import without_loops
+from penstock.kit.json_value import JsonValue
 
 if TYPE_CHECKING:
     from penstock.graphdb.algorithms.nodes import Floats, Ints
-    from penstock.graphdb.algorithms.parameters import Value
     from penstock.graphdb.algorithms.topology import Matrix
+    from penstock.kit.json_value import JsonValue
 
 _STEPS = 4_000_000
 
@@ -51,7 +52,7 @@ def _kcore(task: Task) -> Outcome:
 
 def _triangles(task: Task) -> Outcome:
     counts = _opposite(task, task.graph.simple).astype(np.int64)
-    summary: dict[str, Value] = {
+    summary: dict[str, JsonValue] = {
         "triangles": int(counts.sum()) // 3,
         "nodes_in_triangles": int((counts > 0).sum()),
     }
@@ -132,8 +133,8 @@ def _spanning_tree(task: Task) -> Outcome:
     shown = slice(0, LIST_LIMIT)
     ends = zip(ids(tree.row[shown]), ids(tree.col[shown]), weights[shown].tolist(), strict=True)
     edges = [{"source": a, "target": b, "weight": w} for a, b, w in ends]
-    summary: dict[str, Value] = {"edges": tree.nnz, "total_weight": float(weights.sum())}
-    summary |= {"trees": task.graph.count - tree.nnz, "tree": cast("Value", edges)}
+    summary: dict[str, JsonValue] = {"edges": tree.nnz, "total_weight": float(weights.sum())}
+    summary |= {"trees": task.graph.count - tree.nnz, "tree": cast("JsonValue", edges)}
     return Outcome(summary=summary | {"truncated": tree.nnz > LIST_LIMIT})
 
 
@@ -166,8 +167,8 @@ def _diameter(task: Task) -> Outcome:
         if low >= high:
             break
     high = max(low, high)
-    summary: dict[str, Value] = {"lower_bound": low, "upper_bound": high, "exact": low == high}
-    names = cast("list[Value]", task.graph.nodes.ids(list(ends)))
+    summary: dict[str, JsonValue] = {"lower_bound": low, "upper_bound": high, "exact": low == high}
+    names = cast("list[JsonValue]", task.graph.nodes.ids(list(ends)))
     return Outcome(summary=summary | {"component_size": len(members), "path_ends": names})
 
 

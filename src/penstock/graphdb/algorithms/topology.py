@@ -25,9 +25,12 @@ from penstock.kit.errors import InvalidInput
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy.typing as npt
     import pyarrow as pa
 
     from penstock.graphdb.algorithms.nodes import Floats, Ints, Nodes
+
+    Indexes: TypeAlias = npt.NDArray[np.int32] | npt.NDArray[np.int64]
 
 Matrix: TypeAlias = Any
 """A `scipy.sparse.csr_array`; SciPy has no types."""
@@ -187,9 +190,10 @@ def without_loops(matrix: Matrix) -> Matrix:
     return sp.csr_array((matrix.data[keep], matrix.indices[keep], indptr), shape=matrix.shape)
 
 
-def _narrow(count: int, rows: Ints, columns: Ints) -> tuple[Any, Any]:
-    kind = np.int32 if count < 2**31 and len(rows) < 2**31 else np.int64
-    return rows.astype(kind, copy=False), columns.astype(kind, copy=False)
+def _narrow(count: int, rows: Ints, columns: Ints) -> tuple[Indexes, Indexes]:
+    if count < 2**31 and len(rows) < 2**31:
+        return rows.astype(np.int32, copy=False), columns.astype(np.int32, copy=False)
+    return rows.astype(np.int64, copy=False), columns.astype(np.int64, copy=False)
 
 
 def _joined(parts: list[Ints]) -> Ints:

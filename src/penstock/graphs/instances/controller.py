@@ -218,7 +218,7 @@ class InstanceController:
 
 def cause(instance: Instance, ended: Ended, tail: str) -> Failure:
     """The failure of a run that ended by itself without reporting an error."""
-    phase = (instance.progress or {}).get("phase")
+    phase = instance.loading_phase
     if ended.oom:
         code, message = (
             ErrorCode.OOM_KILLED,

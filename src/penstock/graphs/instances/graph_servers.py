@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import httpx2
@@ -113,7 +113,7 @@ class GraphServers:
                 )
 
 
-def _details(answer: httpx2.Response) -> dict[str, Any]:
+def _details(answer: httpx2.Response) -> dict[str, object]:
     try:
         details = answer.json()["error"]["details"]
     except (ValueError, KeyError, TypeError):

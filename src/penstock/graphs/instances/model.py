@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, NotRequired, TypeAlias, TypedDict, get_args
 
 from penstock.graphs.errors import InvalidStateTransition
 from penstock.launchers.contract import Handle
@@ -13,7 +13,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime, timedelta
 
+    from penstock.kit.json_value import JsonObject
+
 Backend: TypeAlias = Literal["ladybug", "ryugraph", "falkordb"]
+Phase: TypeAlias = Literal[
+    "pod_scheduled", "downloading", "loading_schema", "loading_data", "ready", "failed"
+]
+StepStatus: TypeAlias = Literal["pending", "in_progress", "completed", "failed"]
 BACKENDS: tuple[Backend, ...] = get_args(Backend)
 DEFAULT_BACKEND: Backend = "ladybug"
 LEAST_CPU, MOST_CPU = 1, 8
@@ -38,6 +44,25 @@ class InstanceStatus(enum.StrEnum):
     def lives(self) -> bool:
         """Whether an instance in this status has, or is about to have, a process."""
         return self.launching or self is InstanceStatus.RUNNING
+
+
+class StepReport(TypedDict):
+    name: str
+    type: NotRequired[str | None]
+    status: StepStatus
+    row_count: NotRequired[int | None]
+
+
+class ProgressReport(TypedDict):
+    """What a graph server reports while it loads; kept in the row until the next report."""
+
+    phase: Phase
+    current_step: str | None
+    progress_percent: int
+    steps: list[StepReport]
+
+
+NO_REPORT = ProgressReport(phase="pod_scheduled", current_step=None, progress_percent=0, steps=[])
 
 
 class ErrorCode(enum.StrEnum):
@@ -96,7 +121,7 @@ class Instance:
     placed: bool
     launched_at: datetime | None
     force_stop: bool
-    progress: Mapping[str, Any] | None
+    progress: ProgressReport | None
     error_code: str | None
     error_message: str | None
     failed_phase: str | None
@@ -122,6 +147,11 @@ class Instance:
         return Handle(instance_id=self.instance_id, launch=self.launch)
 
     @property
+    def loading_phase(self) -> Phase | None:
+        """As last reported by its graph server."""
+        return None if self.progress is None else self.progress["phase"]
+
+    @property
     def memory_bytes(self) -> int:
         return self.memory_gb * GIB
 
@@ -130,12 +160,21 @@ class Instance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceSummary:
+    """An instance in the list of its owner."""
+
+    instance_id: int
+    name: str
+    status: InstanceStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
     event_id: int
     instance_id: int
     event_type: str
     actor: str | None
-    details: Mapping[str, Any]
+    details: JsonObject
     created_at: datetime
 
 

@@ -8,11 +8,11 @@ if the notification was lost.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import orjson
 
-from penstock.graphs.instances.model import Event, Instance, InstanceStatus
+from penstock.graphs.instances.model import Event, Instance, InstanceStatus, InstanceSummary
 from penstock.graphs.listing import containing, ordered
 from penstock.graphs.snapshots.repository import MAX_ID, SQL, check_naming
 from penstock.kit import logging
@@ -59,7 +59,7 @@ class InstanceFilter:
     created_after: datetime | None = None
     created_before: datetime | None = None
 
-    def values(self) -> dict[str, Any]:
+    def values(self) -> dict[str, object]:
         values = {name: getattr(self, name) for name in self.__slots__}
         return values | {"search": None if self.search is None else containing(self.search)}
 
@@ -116,9 +116,16 @@ class Instances:
             rows = await tx.fetch(SQL.instance_events, instance_id=instance_id)
         return [Event(**(dict(row) | {"details": orjson.loads(row["details"])})) for row in rows]
 
-    async def of(self, owner: str) -> list[dict[str, Any]]:
-        """Short form of all instances of one owner."""
-        return [dict(row) for row in await self._db.fetch(SQL.instance_mine, owner=owner)]
+    async def of(self, owner: str) -> list[InstanceSummary]:
+        rows = await self._db.fetch(SQL.instance_mine, owner=owner)
+        return [
+            InstanceSummary(
+                instance_id=row["instance_id"],
+                name=row["name"],
+                status=InstanceStatus(row["status"]),
+            )
+            for row in rows
+        ]
 
     async def pending(self) -> list[Instance]:
         """Instances of this place that need a launch or a stop, or have a process to watch."""
@@ -198,7 +205,13 @@ class Instances:
         return await self.get(instance.instance_id, tx=tx)
 
     async def note(
-        self, tx: Tx, instance_id: int, event_type: str, *, actor: str | None = None, **details: Any
+        self,
+        tx: Tx,
+        instance_id: int,
+        event_type: str,
+        *,
+        actor: str | None = None,
+        **details: object,
     ) -> None:
         document = orjson.dumps(details, default=str).decode()
         await tx.changed(
@@ -298,6 +311,6 @@ def _instance(row: asyncpg.Record | None, instance_id: int) -> Instance:
 
 
 def read(row: asyncpg.Record) -> Instance:
-    values: dict[str, Any] = dict(row)
+    values = dict(row)
     progress = None if values["progress"] is None else orjson.loads(values["progress"])
     return Instance(**(values | {"progress": progress, "status": InstanceStatus(values["status"])}))

@@ -189,7 +189,7 @@ class InstanceService:
         return True
 
     async def time_out(self, instance: Instance, message: str) -> bool:
-        phase = (instance.progress or {}).get("phase")
+        phase = instance.loading_phase
         failure = Failure(code=ErrorCode.STARTUP_TIMEOUT, message=message, phase=phase)
         return await self.has_failed(instance.instance_id, failure, launch=instance.launch)
 

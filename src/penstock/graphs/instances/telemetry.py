@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import orjson
 
@@ -21,7 +21,7 @@ class InstanceTelemetry:
     def __init__(self, db: Db) -> None:
         self._db = db
 
-    async def progressed(self, instance_id: int, progress: Mapping[str, Any]) -> bool:
+    async def progressed(self, instance_id: int, progress: Mapping[str, object]) -> bool:
         text = orjson.dumps(progress).decode()
         return bool(
             await self._db.changed(SQL.instance_progress, instance_id=instance_id, progress=text)

@@ -4,14 +4,40 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NotRequired, TypedDict
 
 import orjson
 
 from penstock.graphs.snapshots.payloads import Column, Entity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
+
+    from penstock.kit.json_value import JsonObject
+
+
+class PropertyDocument(TypedDict):
+    name: str
+    type: str
+
+
+class NodeDocument(TypedDict):
+    """A node definition as JSON; graph servers get it without its SQL."""
+
+    label: str
+    sql: NotRequired[str]
+    primary_key: PropertyDocument
+    properties: list[PropertyDocument]
+
+
+class EdgeDocument(TypedDict):
+    type: str
+    from_node: str
+    to_node: str
+    sql: NotRequired[str]
+    from_key: str
+    to_key: str
+    properties: list[PropertyDocument]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +59,7 @@ class NodeDefinition:
         return (self.primary_key, *self.properties)
 
     @classmethod
-    def read(cls, document: Mapping[str, Any]) -> NodeDefinition:
+    def read(cls, document: NodeDocument) -> NodeDefinition:
         return cls(
             label=document["label"],
             sql=document["sql"],
@@ -59,9 +85,16 @@ class EdgeDefinition:
         return self.type, self.from_node, self.to_node
 
     @classmethod
-    def read(cls, document: Mapping[str, Any]) -> EdgeDefinition:
-        plain = {name: document[name] for name in cls.__slots__ if name != "properties"}
-        return cls(**plain, properties=_properties(document["properties"]))
+    def read(cls, document: EdgeDocument) -> EdgeDefinition:
+        return cls(
+            type=document["type"],
+            from_node=document["from_node"],
+            to_node=document["to_node"],
+            sql=document["sql"],
+            from_key=document["from_key"],
+            to_key=document["to_key"],
+            properties=_properties(document["properties"]),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +145,7 @@ class Definitions:
 
 def documents(
     definitions: Sequence[NodeDefinition | EdgeDefinition], *, sql: bool = True
-) -> list[dict[str, Any]]:
+) -> list[JsonObject]:
     """Definitions as JSON; graph servers get them without their SQL."""
     rows = [asdict(definition) for definition in definitions]
     return (
@@ -133,5 +166,5 @@ def loaded(nodes: str, edges: str) -> Definitions:
     )
 
 
-def _properties(documents: Sequence[Mapping[str, str]]) -> tuple[Property, ...]:
+def _properties(documents: Sequence[PropertyDocument]) -> tuple[Property, ...]:
     return tuple(Property(name=document["name"], type=document["type"]) for document in documents)

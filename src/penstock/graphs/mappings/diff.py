@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from penstock.graphs.errors import SameVersion
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from penstock.graphs.mappings.definition import EdgeDefinition, NodeDefinition
     from penstock.graphs.mappings.model import MappingVersion
+    from penstock.kit.json_value import JsonObject
 
 ChangeType: TypeAlias = Literal["added", "removed", "modified"]
 
@@ -24,8 +25,8 @@ class EntityChange:
     name: Mapping[str, str]
     change_type: ChangeType
     fields_changed: tuple[str, ...]
-    before: Mapping[str, Any] | None
-    after: Mapping[str, Any] | None
+    before: JsonObject | None
+    after: JsonObject | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,13 +86,11 @@ def _changes(
             )
 
 
-def _change(
-    old: dict[str, Any] | None, new: dict[str, Any] | None, name: tuple[str, ...]
-) -> EntityChange:
+def _change(old: JsonObject | None, new: JsonObject | None, name: tuple[str, ...]) -> EntityChange:
     entity = new or old or {}
     both = old is not None and new is not None
     return EntityChange(
-        name={field: entity[field] for field in name},
+        name={field: str(entity[field]) for field in name},
         change_type="modified" if both else "removed" if new is None else "added",
         fields_changed=tuple(
             field

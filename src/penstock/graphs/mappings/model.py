@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from penstock.graphs.listing import containing
 
@@ -82,7 +82,7 @@ class MappingFilter:
     created_after: datetime | None = None
     created_before: datetime | None = None
 
-    def values(self) -> dict[str, Any]:
+    def values(self) -> dict[str, object]:
         return {
             "owner": self.owner,
             "search": None if self.search is None else containing(self.search),

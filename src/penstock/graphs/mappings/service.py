@@ -7,7 +7,7 @@ caller that names the version it has seen gets a conflict instead.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 from penstock.accounts.role import Role
 from penstock.graphs.lifetime import Lifetime
@@ -19,7 +19,7 @@ from penstock.graphs.snapshots.repository import check_naming
 from penstock.kit.errors import Conflict
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from penstock.graphs.mappings.columns import Problem
     from penstock.graphs.mappings.definition import EdgeDefinition, NodeDefinition
@@ -54,13 +54,20 @@ class Draft:
     lifetime: Lifetime = field(default_factory=Lifetime)
 
 
+class ChangedFields(TypedDict, total=False):
+    """New values of a mapping's own fields; None clears a description."""
+
+    name: str
+    description: str | None
+    data_source_id: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """`told` has the new values of `name`, `description` and `data_source_id`; lists that are None
-    stay unchanged."""
+    """Fields that `fields` lacks, and lists that are None, stay unchanged."""
 
     change_description: str
-    told: Mapping[str, Any] = field(default_factory=dict)
+    fields: ChangedFields = field(default_factory=ChangedFields)
     nodes: Sequence[NodeDefinition] | None = None
     edges: Sequence[EdgeDefinition] | None = None
 
@@ -130,7 +137,7 @@ class MappingService:
             expected.check(read)
             before = await self._mappings.version(mapping_id, read.current_version)
             definitions = change.definitions(before.definitions)
-            now = replace(read, **change.told)
+            now = replace(read, **change.fields)
             subject = (definitions, now.data_source_id)
             if subject not in ((before.definitions, read.data_source_id), checked[0]):
                 checked = subject, await self._check_definitions(definitions, now, author)
