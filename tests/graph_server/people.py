@@ -22,7 +22,7 @@ from penstock.graph_server import algorithms, errors
 from penstock.graph_server.engine.engine import Engine
 from penstock.graph_server.engine.engine_work import Question
 from penstock.graph_server.executions import Executions
-from penstock.graph_server.isolation import Isolation
+from penstock.graph_server.isolation.isolation import Isolation
 from penstock.graph_server.served_graph import Graph
 from penstock.graph_server.settings import InstanceSettings
 from penstock.graph_server.write_lock import WriteLock

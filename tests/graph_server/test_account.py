@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from penstock.graph_server import unprivileged_user
-from penstock.graph_server.unprivileged_user import FIRST_NUMBER, NUMBERS, Account
+from penstock.graph_server.isolation import unprivileged_user
+from penstock.graph_server.isolation.unprivileged_user import FIRST_NUMBER, NUMBERS, Account
 from tests.kit.conftest import root_only
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _BECOME = """
 import json, os, sys
 from pathlib import Path
-from penstock.graph_server import unprivileged_user
+from penstock.graph_server.isolation import unprivileged_user
 chosen = None
 if sys.argv[2] != "0":
     chosen = unprivileged_user.Account(

@@ -11,7 +11,7 @@ from penstock.graph_server.app import create_app
 from penstock.graph_server.body_limit import BODY_BYTES, QUERY_BYTES
 from penstock.graph_server.engine.engine import Engine
 from penstock.graph_server.executions import Executions
-from penstock.graph_server.isolation import Isolation
+from penstock.graph_server.isolation.isolation import Isolation
 from penstock.graph_server.served_graph import Served
 from penstock.graph_server.settings import InstanceSettings
 from tests.api.shapes import all_unbounded, bodies

@@ -16,7 +16,7 @@ import redis
 from pydantic import SecretStr
 
 from penstock.graph_server.engine.falkor_server import FalkorServer
-from penstock.graph_server.isolation import Isolation
+from penstock.graph_server.isolation.isolation import Isolation
 from penstock.graph_server.settings import InstanceSettings
 from penstock.graphdb.contract import GraphSchema, NodeTable, Property
 from penstock.graphdb.errors import GraphFailed

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from penstock.graph_server.isolation import examine, server_reach
-from penstock.graph_server.unprivileged_user import number_of
+from penstock.graph_server.isolation.isolation import examine, server_reach
+from penstock.graph_server.isolation.unprivileged_user import number_of
 from penstock.storage.object_store import open_store
 from tests.graph_server.conftest import EDGES, NODES
 from tests.graph_server.control_plane import INSTANCE
@@ -30,7 +30,7 @@ from tests.kit.conftest import root_only
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
-    from penstock.graph_server.network_rules import Reach
+    from penstock.graph_server.isolation.permissions import Reach
 
 ROOT = Path(__file__).parents[2]
 HOSTILE = [sys.executable, "-m", "tests.graph_server.hostile"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.graph_server.isolation import Isolation, examine
+from penstock.graph_server.isolation.isolation import Isolation, examine
 from penstock.storage.object_store import open_store
 from tests.graph_server.conftest import EDGES, NODES
 from tests.graph_server.server import GraphServer, running_server

@@ -13,7 +13,7 @@ from pydantic import SecretStr
 from penstock.graph_server.engine.engine import Engine
 from penstock.graph_server.engine.engine_run import Life
 from penstock.graph_server.engine.engine_work import Question
-from penstock.graph_server.isolation import Isolation
+from penstock.graph_server.isolation.isolation import Isolation
 from penstock.graph_server.settings import InstanceSettings
 from penstock.graphdb.errors import QueryOutOfMemory
 from tests.graph_server.people import TOKEN, load

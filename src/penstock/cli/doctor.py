@@ -120,7 +120,7 @@ def _disk() -> Finding:
 def _isolation() -> Finding:
     """What the kernel of this machine cannot take from a graph engine."""
     try:
-        from penstock.graph_server.isolation import examine
+        from penstock.graph_server.isolation.isolation import examine
     except ImportError as e:
         missing = f"{e.name} is not installed"
         return Finding(what="isolation", ok=False, says=missing, mend="pip install 'penstock[up]'")

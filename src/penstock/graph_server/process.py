@@ -25,7 +25,7 @@ from penstock.graph_server.engine.engine import Engine
 from penstock.graph_server.engine.watchdog import Watchdog
 from penstock.graph_server.executions import Executions
 from penstock.graph_server.files import local_root
-from penstock.graph_server.isolation import confine_process
+from penstock.graph_server.isolation.isolation import confine_process
 from penstock.graph_server.loading import Loading, StartFailed
 from penstock.graph_server.reports import Reports
 from penstock.graph_server.served_graph import Served
@@ -35,7 +35,7 @@ from penstock.kit.errors import PenstockError
 from penstock.kit.priority import lower_priority
 
 if TYPE_CHECKING:
-    from penstock.graph_server.isolation import Isolation
+    from penstock.graph_server.isolation.isolation import Isolation
     from penstock.graph_server.settings import InstanceSettings, Start
 
 log = logging.get(__name__)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from penstock.graph_server.control_plane import Assignment
     from penstock.graph_server.engine.engine import Engine
     from penstock.graph_server.engine.engine_work import Written
-    from penstock.graph_server.isolation import Isolation
+    from penstock.graph_server.isolation.isolation import Isolation
     from penstock.graph_server.settings import InstanceSettings
     from penstock.graphdb.contract import GraphSchema
 

@@ -23,7 +23,7 @@ from typing import TypeAlias
 
 import orjson
 
-from penstock.graph_server.seccomp import NUMBERS, machine
+from penstock.graph_server.isolation.seccomp import NUMBERS, machine
 
 THROUGH = "through"
 _libc = ctypes.CDLL(None, use_errno=True)

@@ -21,7 +21,7 @@ from penstock.graph_server.engine.process import CHANNEL, CONFINE, INTERRUPT, MO
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.graph_server.network_rules import Reach
+    from penstock.graph_server.isolation.permissions import Reach
 
 _MODULE = "penstock.graph_server.engine.process"
 _PASSED_ON = (

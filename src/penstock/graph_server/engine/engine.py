@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from penstock.graph_server.engine.engine_work import Question, Written, WrittenBack
     from penstock.graph_server.engine.neighbourhood import Neighborhood
-    from penstock.graph_server.isolation import Isolation
+    from penstock.graph_server.isolation.isolation import Isolation
     from penstock.graph_server.settings import InstanceSettings
     from penstock.graphdb.contract import Dangling, EdgeTable, GraphSchema, NodeTable
 

@@ -21,15 +21,15 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from penstock.graph_server.network_rules import LOADERS
-from penstock.graph_server.runtime_files import runtime_paths
+from penstock.graph_server.isolation.permissions import LOADERS
+from penstock.graph_server.isolation.runtime_files import runtime_paths
 from penstock.graphdb.errors import GraphFailed
 from penstock.kit import memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.graph_server.isolation import Isolation
+    from penstock.graph_server.isolation.isolation import Isolation
     from penstock.graph_server.settings import InstanceSettings
 
 START_SECONDS = 600.0
@@ -38,7 +38,7 @@ _SOCKET, _FILE, _LOG = "falkor.sock", "graph.rdb", "falkor.log"
 _LONGEST_PATH = 100
 """Of a unix socket; the kernel takes 107 bytes."""
 _LOG_TAIL = 4096
-_CONFINED = "penstock.graph_server.confinement"
+_CONFINED = "penstock.graph_server.isolation.confined_program"
 _READ = ("/proc/meminfo", "/proc/stat", "/proc/sys", "/sys/devices/system", "/dev/urandom")
 _PASSED_ON = ("PATH", "LANG", "LD_LIBRARY_PATH")
 

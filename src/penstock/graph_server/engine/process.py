@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from penstock.graph_server.engine.engine_work import Phase
-    from penstock.graph_server.network_rules import Reach
+    from penstock.graph_server.isolation.permissions import Reach
 
 CONFINE, CHANNEL, INTERRUPT = b"f", b"c", b"i"
 ORDER = struct.Struct("!cHQ")

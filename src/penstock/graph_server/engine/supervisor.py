@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
     from pathlib import Path
 
-    from penstock.graph_server.isolation import Isolation
+    from penstock.graph_server.isolation.isolation import Isolation
     from penstock.graph_server.settings import InstanceSettings
     from penstock.graphdb.contract import GraphSchema
 

@@ -12,7 +12,7 @@ _SYSTEM = ("/usr", "/lib", "/lib64", "/bin", "/opt", "/nix/store")
 def runtime_paths() -> list[Path]:
     scheme = sysconfig.get_paths().values()
     python = {sys.prefix, sys.base_prefix, sys.exec_prefix, *scheme, *filter(None, sys.path)}
-    here = Path(__file__).parents[2]
+    here = Path(__file__).parents[3]
     return [Path(place) for place in (*_SYSTEM, *sorted(python)) if _is_narrow(place)] + [here]
 
 

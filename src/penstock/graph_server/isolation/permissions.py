@@ -11,13 +11,14 @@ import resource
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.graph_server import landlock, seccomp
+from penstock.graph_server.isolation import landlock
+from penstock.graph_server.isolation import seccomp
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from penstock.graph_server.seccomp import Filter
+    from penstock.graph_server.isolation.seccomp import Filter
 
 _OPEN_FILES = 8192
 _LIMITS = {

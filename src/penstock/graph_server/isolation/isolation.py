@@ -23,11 +23,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 from urllib.parse import urlsplit
 
-from penstock.graph_server import landlock, seccomp
-from penstock.graph_server import unprivileged_user as accounts
-from penstock.graph_server.network_rules import LOADERS, Reach
-from penstock.graph_server.runtime_files import runtime_paths
-from penstock.graph_server.seccomp import (
+from penstock.graph_server.isolation import landlock
+from penstock.graph_server.isolation import seccomp
+from penstock.graph_server.isolation import unprivileged_user as accounts
+from penstock.graph_server.isolation.permissions import LOADERS, Reach
+from penstock.graph_server.isolation.runtime_files import runtime_paths
+from penstock.graph_server.isolation.seccomp import (
     AF_INET,
     AF_INET6,
     AF_NETLINK,

@@ -1,6 +1,6 @@
 """Becomes a program of somebody else's, confined.
 
-    python -I -m penstock.graph_server.confinement REACH PROGRAM…
+    python -I -m penstock.graph_server.isolation.confined_program REACH PROGRAM…
 
 REACH is JSON: the `parent` that the program dies with, and, unless it is not confined, `level` and
 the paths to `read`, `run` and `write`. Such a program keeps unix sockets, for it serves on one. It
@@ -16,8 +16,8 @@ import signal
 import sys
 from pathlib import Path
 
-from penstock.graph_server.network_rules import Reach
-from penstock.graph_server.seccomp import AF_UNIX, Filter, Socket
+from penstock.graph_server.isolation.permissions import Reach
+from penstock.graph_server.isolation.seccomp import AF_UNIX, Filter, Socket
 
 _SET_PDEATHSIG = 1
 _CALLS = Filter(sockets=(Socket(family=AF_UNIX),), programs=True)
