@@ -18,7 +18,8 @@ import pytest
 from fastapi import FastAPI
 from pydantic import SecretStr
 
-from penstock.graph_server import algorithms, errors
+from penstock.graph_server import algorithms
+from penstock.graph_server.http import errors
 from penstock.graph_server.engine.engine import Engine
 from penstock.graph_server.engine.engine_work import Question
 from penstock.graph_server.executions import Executions

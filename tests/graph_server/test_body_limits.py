@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from pydantic import SecretStr
 
 from penstock.graph_server import algorithms
-from penstock.graph_server.app import create_app
-from penstock.graph_server.body_limit import BODY_BYTES, QUERY_BYTES
+from penstock.graph_server.http.app import create_app
+from penstock.graph_server.http.body_limit import BODY_BYTES, QUERY_BYTES
 from penstock.graph_server.engine.engine import Engine
 from penstock.graph_server.executions import Executions
 from penstock.graph_server.isolation.isolation import Isolation

@@ -10,10 +10,10 @@ import orjson
 from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from penstock.graph_server.body_limit import GuardedRoute
+from penstock.graph_server.http.body_limit import GuardedRoute
 from penstock.graph_server.execution import Execution, Kind, Request, brief
 from penstock.graph_server.executions import Executions
-from penstock.graph_server.identity import Caller, Trusted
+from penstock.graph_server.http.identity import Caller, Trusted
 from penstock.graphdb.algorithms.allowed import ALLOWED
 from penstock.graphdb.algorithms.catalog import CATALOG, CATEGORIES, algorithm, direction
 from penstock.graphdb.algorithms.functions import function

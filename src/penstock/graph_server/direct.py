@@ -13,8 +13,8 @@ import orjson
 from starlette.requests import Request
 
 from penstock.graph_server import queries
-from penstock.graph_server.errors import reply
-from penstock.graph_server.identity import trusted
+from penstock.graph_server.http.errors import reply
+from penstock.graph_server.http.identity import trusted
 from penstock.kit.asgi import Replayed, is_plain_json
 from penstock.kit.errors import PenstockError
 

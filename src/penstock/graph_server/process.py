@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import uvloop
 
 from penstock.graph_server import algorithms, settings
-from penstock.graph_server.app import create_app
+from penstock.graph_server.http.app import create_app
 from penstock.graph_server.control_plane import InstanceControlPlane
 from penstock.graph_server.engine.engine import Engine
 from penstock.graph_server.engine.watchdog import Watchdog

@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
 
-from penstock.graph_server import errors, queries, shutdown, status, subgraph
+from penstock.graph_server import queries, subgraph
+from penstock.graph_server.http import errors
+from penstock.graph_server.http import shutdown
+from penstock.graph_server.http import status
 from penstock.graph_server.direct import DirectQueries
 from penstock.http.body_memory import BodyMemory
 

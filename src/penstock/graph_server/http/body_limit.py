@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from fastapi.routing import APIRoute
 from starlette.requests import Request
 
-from penstock.graph_server.identity import trusted
+from penstock.graph_server.http.identity import trusted
 from penstock.http.body_memory import CountedBody
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from typing import Annotated
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field
 
-from penstock.graph_server.body_limit import GuardedRoute
-from penstock.graph_server.errors import ShutdownBlocked
-from penstock.graph_server.identity import Trusted
+from penstock.graph_server.http.body_limit import GuardedRoute
+from penstock.graph_server.http.errors import ShutdownBlocked
+from penstock.graph_server.http.identity import Trusted
 from penstock.graph_server.results import dump
 from penstock.graph_server.served_graph import Served
 from penstock.kit import logging
