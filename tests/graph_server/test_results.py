@@ -9,7 +9,7 @@ import orjson
 import pyarrow as pa
 import pytest
 
-from penstock.graph_server.results import Own, dump, duration, values
+from penstock.graph_server.queries.results import Own, dump, duration, values
 
 OWN = Own(
     labels={"A": {"id": "INT64"}, "B": {"id": "STRING", "x": "DOUBLE"}}, types={"K": {"w": "INT32"}}

@@ -12,7 +12,7 @@ import pickle
 import sys
 from typing import TYPE_CHECKING, Any
 
-from penstock.graph_server.results import Own, values
+from penstock.graph_server.queries.results import Own, values
 from penstock.graphdb.contract import EdgeTable, GraphSchema, NodeTable
 from penstock.graphdb.registry import Opening, open_engine
 from penstock.guard.cypher import check_cypher

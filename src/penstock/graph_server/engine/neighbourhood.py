@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.graph_server.results import JSON_ROWS, Own, values
+from penstock.graph_server.queries.results import JSON_ROWS, Own, values
 from penstock.graphdb.errors import CypherError, QueryInterrupted
 from penstock.graphdb.typenames import quoted
 from penstock.guard.cypher import check_cypher
@@ -22,7 +22,7 @@ from penstock.kit.errors import InvalidInput
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from penstock.graph_server.results import Entity
+    from penstock.graph_server.queries.results import Entity
     from penstock.graphdb.contract import EdgeTable, GraphEngine, Interrupt, NodeTable
     from penstock.kit.json_value import JsonValue
 

@@ -35,7 +35,7 @@ from penstock.graph_server.engine.engine_work import (
     Turn,
     Work,
 )
-from penstock.graph_server.results import warm
+from penstock.graph_server.queries.results import warm
 from penstock.graphdb.registry import warm_up
 from penstock.kit.errors import Internal, PenstockError
 

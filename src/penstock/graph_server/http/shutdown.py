@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 from penstock.graph_server.http.body_limit import GuardedRoute
 from penstock.graph_server.http.errors import ShutdownBlocked
 from penstock.graph_server.http.identity import Trusted
-from penstock.graph_server.results import dump
+from penstock.graph_server.queries.results import dump
 from penstock.graph_server.served_graph import Served
 from penstock.kit import logging
 

@@ -10,12 +10,12 @@ from xml.sax.saxutils import escape, quoteattr
 import orjson
 import pyarrow as pa
 
-from penstock.graph_server.results import ARROW, JSON_ROWS, RESERVED, arrow_stream, dump, joined
+from penstock.graph_server.queries.results import ARROW, JSON_ROWS, RESERVED, arrow_stream, dump, joined
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from penstock.graph_server.results import Entity
+    from penstock.graph_server.queries.results import Entity
 
     Writer: TypeAlias = Callable[[Sequence[Entity], Sequence[Entity], bool], bytes]
 

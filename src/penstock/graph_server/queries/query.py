@@ -14,7 +14,7 @@ from penstock.graph_server.engine.engine import Answer
 from penstock.graph_server.engine.engine_work import Question
 from penstock.graph_server.engine.wire import PIECE_BYTES
 from penstock.graph_server.http.identity import Trusted
-from penstock.graph_server.results import ARROW
+from penstock.graph_server.queries.results import ARROW
 from penstock.graph_server.served_graph import Served
 from penstock.kit import logging
 from penstock.kit.errors import InvalidInput

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import orjson
 from starlette.requests import Request
 
-from penstock.graph_server import queries
+from penstock.graph_server.queries import query as queries
 from penstock.graph_server.http.errors import reply
 from penstock.graph_server.http.identity import trusted
 from penstock.kit.asgi import Replayed, is_plain_json
