@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from penstock.graph_server.control_plane import InstanceControlPlane
+from penstock.graph_server.control_plane.client import InstanceControlPlane
 from penstock.jobs.http_store import HttpJobStore
 from penstock.kit.backoff import Backoff
 from penstock.kit.control_plane import ControlPlaneHttp

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from penstock.graph_server.control_plane import Assignment
+    from penstock.graph_server.control_plane.client import Assignment
     from penstock.graph_server.engine.engine import Engine
     from penstock.graph_server.engine.engine_work import Written
     from penstock.graph_server.isolation.isolation import Isolation

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.graph_server.control_plane import InstanceControlPlane
+    from penstock.graph_server.control_plane.client import InstanceControlPlane
 
 Phase: TypeAlias = Literal[
     "pod_scheduled", "downloading", "loading_schema", "loading_data", "ready", "failed"

@@ -11,8 +11,9 @@ import shutil
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from penstock.graph_server import files, plan
-from penstock.graph_server.progress import Progress, Step
+from penstock.graph_server.loading import files
+from penstock.graph_server.loading import plan
+from penstock.graph_server.control_plane.progress import Progress, Step
 from penstock.graph_server.served_graph import Graph
 from penstock.graphdb.contract import EdgeTable
 from penstock.graphdb.errors import GraphFailed, LoadRefused
@@ -25,9 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
     from pathlib import Path
 
-    from penstock.graph_server.control_plane import Assignment, InstanceControlPlane
+    from penstock.graph_server.control_plane.client import Assignment, InstanceControlPlane
     from penstock.graph_server.engine.engine import Engine
-    from penstock.graph_server.plan import Plan, Source
+    from penstock.graph_server.loading.plan import Plan, Source
     from penstock.graph_server.served_graph import Served
     from penstock.graph_server.settings import Start
     from penstock.storage.contract import Store

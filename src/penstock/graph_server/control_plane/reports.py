@@ -10,7 +10,7 @@ from penstock.kit.background import BackgroundHealth, BackgroundTask
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from penstock.graph_server.control_plane import InstanceControlPlane
+    from penstock.graph_server.control_plane.client import InstanceControlPlane
     from penstock.graph_server.served_graph import Served
 
 ACTIVITY_SECONDS = 5.0
