@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING
 
 import uvloop
 
-from penstock.graph_server import algorithms, settings
+from penstock.graph_server import settings
+from penstock.graph_server.algorithms import routes as algorithms
 from penstock.graph_server.http.app import create_app
 from penstock.graph_server.control_plane.client import InstanceControlPlane
 from penstock.graph_server.engine.engine import Engine
 from penstock.graph_server.engine.watchdog import Watchdog
-from penstock.graph_server.executions import Executions
+from penstock.graph_server.algorithms.executions import Executions
 from penstock.graph_server.loading.files import local_root
 from penstock.graph_server.isolation.isolation import confine_process
 from penstock.graph_server.loading.loading import Loading, StartFailed

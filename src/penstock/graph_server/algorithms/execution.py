@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from penstock.graph_server.write_lock import Holding
+from penstock.graph_server.algorithms.write_lock import Holding
 
 if TYPE_CHECKING:
     from datetime import datetime
