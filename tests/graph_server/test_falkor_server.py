@@ -20,7 +20,7 @@ from penstock.graph_server.isolation.isolation import Isolation
 from penstock.graph_server.settings import InstanceSettings
 from penstock.graphdb.contract import GraphSchema, NodeTable, Property
 from penstock.graphdb.errors import GraphFailed
-from penstock.graphdb.falkordb import open_engine
+from penstock.graphdb.falkordb.engine import open_engine
 from penstock.graphdb.registry import Opening
 from tests.servers.falkor import falkordb
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from penstock.graphdb.order_by_aggregates import with_barriers
+from penstock.graphdb.cypher.order_by_aggregates import with_barriers
 
 BARRIER = "UNWIND [0] AS _sorted0 "
 

@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from penstock.graphdb.branching import extended_late, without_lost_rows
+from penstock.graphdb.cypher.branching import extended_late, without_lost_rows
 from penstock.graphdb.errors import CypherError
-from penstock.graphdb.patterns import Patterns, with_inserted
+from penstock.graphdb.cypher.patterns import Patterns, with_inserted
 
 BRANCHES = "MATCH (a:A {id: 0})-[:R]->(b:B), (a)-[:S]->(c:A), (b)-[:T]->(d:B) RETURN count(*)"
 LATE = """\
@@ -175,7 +175,7 @@ def test_nodes_between_relationships_get_names_and_conditions() -> None:
 
 GRAPH = """
 import ladybug
-from penstock.graphdb.branching import without_lost_rows
+from penstock.graphdb.cypher.branching import without_lost_rows
 connection = ladybug.Connection(ladybug.Database(":memory:", buffer_pool_size=2**27))
 def first(text):
     return connection.execute(text).get_next()[0]

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from penstock.graphdb.case_conditions import with_compared_conditions
+from penstock.graphdb.cypher.case_conditions import with_compared_conditions
 
 
 @pytest.mark.parametrize(

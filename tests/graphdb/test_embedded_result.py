@@ -7,8 +7,8 @@ import weakref
 import numpy as np
 import pyarrow as pa
 
-from penstock.graphdb.embedded_result import EmbeddedResult
-from penstock.graphdb.shapes import Shapes
+from penstock.graphdb.embedded.result import EmbeddedResult
+from penstock.graphdb.embedded.shapes import Shapes
 
 
 class LibraryResult:

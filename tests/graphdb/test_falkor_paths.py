@@ -10,7 +10,7 @@ import pytest
 
 from penstock.graphdb.contract import EdgeTable, GraphSchema, NodeTable, Property
 from penstock.graphdb.errors import CypherError
-from penstock.graphdb.falkor_paths import with_named_paths
+from penstock.graphdb.cypher.named_paths import with_named_paths
 from tests.graphdb.oracle.engines import Engine
 from tests.graphdb.oracle.graphs import Graph, Traits
 

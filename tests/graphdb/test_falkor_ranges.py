@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock.graphdb.contract import GraphSchema, NodeTable, Property
-from penstock.graphdb.falkor_ranges import without_index_ranges
+from penstock.graphdb.cypher.index_ranges import without_index_ranges
 from penstock.graphdb.registry import Opening, open_engine
 from tests.servers.falkor import falkordb
 

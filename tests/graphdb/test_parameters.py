@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock.graphdb.errors import CypherError
-from penstock.graphdb.parameters import harmless
+from penstock.graphdb.cypher.parameters import harmless
 
 if TYPE_CHECKING:
     from penstock.graphdb.contract import JsonValue

@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from penstock.graphdb.errors import CypherError
-from penstock.graphdb.null_lists import refuse_null_lists
-from penstock.graphdb.offsets import with_offsets
+from penstock.graphdb.cypher.null_lists import refuse_null_lists
+from penstock.graphdb.cypher.offsets import with_offsets
 
 TWO = ("CAST(CAST(", " AS TIMESTAMP_TZ) AS TIMESTAMP)")
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.graphdb.row_bounds import MOST_ROWS, with_row_bounds
-from penstock.graphdb.skipped_sorts import SAFE_SKIP, first_row_unsorted
+from penstock.graphdb.cypher.row_bounds import MOST_ROWS, with_row_bounds
+from penstock.graphdb.cypher.skipped_sorts import SAFE_SKIP, first_row_unsorted
 
 if TYPE_CHECKING:
     from penstock.graphdb.contract import JsonValue

@@ -195,7 +195,7 @@ ALLOWED = {
     "kit/postgres/paths.py",  # a data directory, which stays
     "kit/postgres/detached.py",  # a file without a name
     "launchers/folders.py",  # a folder for sockets, which is used again
-    "graphdb/parquet_conformance.py",  # inside an instance's own folder, and removed with it
+    "graphdb/files/parquet_conformance.py",  # inside an instance's own folder, and removed with it
 }
 
 

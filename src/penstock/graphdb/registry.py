@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 DEFAULT = "ladybug"
 _MODULES = {
-    "falkordb": "penstock.graphdb.falkordb",
-    "ladybug": "penstock.graphdb.ladybug",
-    "ryugraph": "penstock.graphdb.ryugraph",
+    "falkordb": "penstock.graphdb.falkordb.engine",
+    "ladybug": "penstock.graphdb.embedded.ladybug",
+    "ryugraph": "penstock.graphdb.embedded.ryugraph",
 }
 BACKENDS = tuple(_MODULES)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from penstock.graphdb import arrow_file
+from penstock.graphdb.files import arrow_file
 from penstock.graphdb.algorithms.errors import NodeNotFound
 from penstock.graphdb.algorithms.nodes import Nodes
 from penstock.graphdb.algorithms.result_transfer import read_edges

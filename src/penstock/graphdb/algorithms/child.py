@@ -15,7 +15,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.graphdb import arrow_file
+from penstock.graphdb.files import arrow_file
 from penstock.graphdb.algorithms.algorithm import Outcome, Task
 from penstock.graphdb.algorithms.bridge import call
 from penstock.graphdb.algorithms.catalog import algorithm, direction, run

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import ladybug
 
-from penstock.graphdb.branching import without_lost_rows
-from penstock.graphdb.case_conditions import with_compared_conditions
-from penstock.graphdb.embedded import EmbeddedEngine
-from penstock.graphdb.offsets import with_offsets
-from penstock.graphdb.order_by_aggregates import with_barriers
+from penstock.graphdb.cypher.branching import without_lost_rows
+from penstock.graphdb.cypher.case_conditions import with_compared_conditions
+from penstock.graphdb.embedded.engine import EmbeddedEngine
+from penstock.graphdb.cypher.offsets import with_offsets
+from penstock.graphdb.cypher.order_by_aggregates import with_barriers
 
 if TYPE_CHECKING:
     from penstock.graphdb.registry import Opening

@@ -17,8 +17,8 @@ from penstock.kit import memory
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from penstock.graphdb.embedded_library import LibraryResult
-    from penstock.graphdb.shapes import Shapes
+    from penstock.graphdb.embedded.library import LibraryResult
+    from penstock.graphdb.embedded.shapes import Shapes
 
 _SAMPLED_ROWS = 32
 _GROWTH = 2.5

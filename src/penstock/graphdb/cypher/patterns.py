@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from penstock.graphdb.cypher_text import COMMENT, QUOTED
+from penstock.graphdb.cypher.text import COMMENT, QUOTED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

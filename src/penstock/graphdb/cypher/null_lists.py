@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from penstock.graphdb.cypher_text import COMMENT, QUOTED
+from penstock.graphdb.cypher.text import COMMENT, QUOTED
 from penstock.graphdb.errors import CypherError
 
 _TOKEN = re.compile(

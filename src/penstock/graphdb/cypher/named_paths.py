@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.graphdb.errors import CypherError
-from penstock.graphdb.patterns import Patterns, with_inserted
+from penstock.graphdb.cypher.patterns import Patterns, with_inserted
 
 if TYPE_CHECKING:
     from collections.abc import Set

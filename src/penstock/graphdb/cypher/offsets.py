@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from penstock.graphdb.cypher_text import COMMENT, QUOTED
+from penstock.graphdb.cypher.text import COMMENT, QUOTED
 
 _TOKEN = re.compile(
     rf"{QUOTED}|{COMMENT}"

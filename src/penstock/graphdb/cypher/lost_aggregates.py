@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from penstock.graphdb.cypher_text import COMMENT, QUOTED
+from penstock.graphdb.cypher.text import COMMENT, QUOTED
 from penstock.graphdb.errors import CypherError
 
 _TOKEN = re.compile(

@@ -16,7 +16,7 @@ import math
 import re
 from typing import TYPE_CHECKING
 
-from penstock.graphdb.cypher_text import COMMENT, QUOTED
+from penstock.graphdb.cypher.text import COMMENT, QUOTED
 from penstock.graphdb.errors import CypherError
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from penstock.graphdb.cypher_text import COMMENT, QUOTED
+from penstock.graphdb.cypher.text import COMMENT, QUOTED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence, Set

@@ -20,7 +20,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from penstock.graphdb import load_diagnosis, parquet_conformance, statements
+from penstock.graphdb.files import load_diagnosis
+from penstock.graphdb.files import parquet_conformance
+from penstock.graphdb.embedded import statements
 from penstock.graphdb.contract import (
     KEY,
     OFFSET,
@@ -34,7 +36,7 @@ from penstock.graphdb.contract import (
     NodeTable,
     Property,
 )
-from penstock.graphdb.embedded_result import EmbeddedResult, is_broken_in_arrow, row_batches
+from penstock.graphdb.embedded.result import EmbeddedResult, is_broken_in_arrow, row_batches
 from penstock.graphdb.errors import (
     CypherError,
     LoadRefused,
@@ -42,10 +44,10 @@ from penstock.graphdb.errors import (
     SchemaRefused,
     out_of_memory,
 )
-from penstock.graphdb.parameters import harmless, inlined
-from penstock.graphdb.row_bounds import with_row_bounds
-from penstock.graphdb.shapes import Shapes, named
-from penstock.graphdb.skipped_sorts import first_row_unsorted
+from penstock.graphdb.cypher.parameters import harmless, inlined
+from penstock.graphdb.cypher.row_bounds import with_row_bounds
+from penstock.graphdb.embedded.shapes import Shapes, named
+from penstock.graphdb.cypher.skipped_sorts import first_row_unsorted
 from penstock.graphdb.typenames import nested, quoted, wire_type
 
 if TYPE_CHECKING:
@@ -54,7 +56,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from penstock.graphdb.contract import Dangling
-    from penstock.graphdb.embedded_library import LibraryConnection, LibraryResult, Rows
+    from penstock.graphdb.embedded.library import LibraryConnection, LibraryResult, Rows
     from penstock.graphdb.registry import Opening
     from penstock.kit.json_value import JsonValue
 

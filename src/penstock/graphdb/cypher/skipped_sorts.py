@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from penstock.graphdb.cypher_text import COMMENT, QUOTED
+from penstock.graphdb.cypher.text import COMMENT, QUOTED
 
 SAFE_SKIP = 256
 """Minimum number of rows in a block of sorted rows: it has 256 KiB for the sorted columns."""

@@ -10,7 +10,7 @@ from falkordb import Edge, Node, Path
 from falkordb.query_result import QueryResult
 
 from penstock.graphdb.errors import CypherError
-from penstock.graphdb.falkor_values import column
+from penstock.graphdb.falkordb.values import column
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence, Set

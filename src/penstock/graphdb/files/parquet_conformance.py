@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from penstock.graphdb.timestamp_units import cut_moments
+from penstock.graphdb.files.timestamp_units import cut_moments
 from penstock.graphdb.typenames import loadable
 
 if TYPE_CHECKING:

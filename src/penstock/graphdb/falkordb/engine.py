@@ -27,7 +27,7 @@ from redis.exceptions import BusyLoadingError, RedisError
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.retry import Retry
 
-from penstock.graphdb import load_diagnosis
+from penstock.graphdb.files import load_diagnosis
 from penstock.graphdb.contract import (
     KEY,
     OFFSET,
@@ -48,12 +48,12 @@ from penstock.graphdb.errors import (
     QueryInterrupted,
     SchemaRefused,
 )
-from penstock.graphdb.falkor_paths import with_named_paths
-from penstock.graphdb.falkor_ranges import without_index_ranges
-from penstock.graphdb.falkor_result import FalkorResult
-from penstock.graphdb.falkor_values import column, prefix
-from penstock.graphdb.row_bounds import with_row_bounds
-from penstock.graphdb.timestamp_units import cut_moments
+from penstock.graphdb.cypher.named_paths import with_named_paths
+from penstock.graphdb.cypher.index_ranges import without_index_ranges
+from penstock.graphdb.falkordb.result import FalkorResult
+from penstock.graphdb.falkordb.values import column, prefix
+from penstock.graphdb.cypher.row_bounds import with_row_bounds
+from penstock.graphdb.files.timestamp_units import cut_moments
 from penstock.graphdb.typenames import quoted
 from penstock.kit.errors import InvalidInput, Unavailable
 
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from penstock.graphdb.contract import Dangling
-    from penstock.graphdb.falkor_result import Answer, Row
+    from penstock.graphdb.falkordb.result import Answer, Row
     from penstock.graphdb.registry import Opening
     from penstock.kit.json_value import JsonValue
 

@@ -1,0 +1,2 @@
+"""FalkorDB, a server of its own: the backend, its values and its results.
+"""

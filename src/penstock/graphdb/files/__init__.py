@@ -1,0 +1,3 @@
+"""The Parquet and Arrow files that engines load from and algorithms read: made to fit an engine, and
+examined for the reason when a load fails.
+"""
