@@ -19,14 +19,14 @@ from fastapi import FastAPI
 from pydantic import SecretStr
 
 from penstock.graph_server.algorithms import routes as algorithms
-from penstock.graph_server.http import errors
+from penstock.graph_server.algorithms.executions import Executions
+from penstock.graph_server.algorithms.write_lock import WriteLock
 from penstock.graph_server.engine.engine import Engine
 from penstock.graph_server.engine.engine_work import Question
-from penstock.graph_server.algorithms.executions import Executions
+from penstock.graph_server.http import errors
 from penstock.graph_server.isolation.isolation import Isolation
 from penstock.graph_server.served_graph import Graph
 from penstock.graph_server.settings import InstanceSettings
-from penstock.graph_server.algorithms.write_lock import WriteLock
 from penstock.graphdb.contract import EdgeTable, GraphSchema, NodeTable, Property
 from penstock.http.body_memory import BodyMemory
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from pydantic import SecretStr
 
 from penstock.graph_server.algorithms import routes as algorithms
+from penstock.graph_server.algorithms.executions import Executions
+from penstock.graph_server.engine.engine import Engine
 from penstock.graph_server.http.app import create_app
 from penstock.graph_server.http.body_limit import BODY_BYTES, QUERY_BYTES
-from penstock.graph_server.engine.engine import Engine
-from penstock.graph_server.algorithms.executions import Executions
 from penstock.graph_server.isolation.isolation import Isolation
 from penstock.graph_server.served_graph import Served
 from penstock.graph_server.settings import InstanceSettings

@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from penstock.graphdb.cypher.branching import extended_late, without_lost_rows
-from penstock.graphdb.errors import CypherError
 from penstock.graphdb.cypher.patterns import Patterns, with_inserted
+from penstock.graphdb.errors import CypherError
 
 BRANCHES = "MATCH (a:A {id: 0})-[:R]->(b:B), (a)-[:S]->(c:A), (b)-[:T]->(d:B) RETURN count(*)"
 LATE = """\

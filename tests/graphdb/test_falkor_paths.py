@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from penstock.graphdb.contract import EdgeTable, GraphSchema, NodeTable, Property
-from penstock.graphdb.errors import CypherError
 from penstock.graphdb.cypher.named_paths import with_named_paths
+from penstock.graphdb.errors import CypherError
 from tests.graphdb.oracle.engines import Engine
 from tests.graphdb.oracle.graphs import Graph, Traits
 

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from penstock.graphdb.errors import CypherError
 from penstock.graphdb.cypher.lost_aggregates import refuse_lost_aggregates
+from penstock.graphdb.errors import CypherError
 
 
 @pytest.mark.parametrize(

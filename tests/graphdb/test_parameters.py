@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.graphdb.errors import CypherError
 from penstock.graphdb.cypher.parameters import harmless
+from penstock.graphdb.errors import CypherError
 
 if TYPE_CHECKING:
     from penstock.graphdb.contract import JsonValue

@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from penstock.graphdb.errors import CypherError
 from penstock.graphdb.cypher.null_lists import refuse_null_lists
 from penstock.graphdb.cypher.offsets import with_offsets
+from penstock.graphdb.errors import CypherError
 
 TWO = ("CAST(CAST(", " AS TIMESTAMP_TZ) AS TIMESTAMP)")
 

@@ -20,15 +20,15 @@ import uvloop
 
 from penstock.graph_server import settings
 from penstock.graph_server.algorithms import routes as algorithms
-from penstock.graph_server.http.app import create_app
+from penstock.graph_server.algorithms.executions import Executions
 from penstock.graph_server.control_plane.client import InstanceControlPlane
+from penstock.graph_server.control_plane.reports import Reports
 from penstock.graph_server.engine.engine import Engine
 from penstock.graph_server.engine.watchdog import Watchdog
-from penstock.graph_server.algorithms.executions import Executions
-from penstock.graph_server.loading.files import local_root
+from penstock.graph_server.http.app import create_app
 from penstock.graph_server.isolation.isolation import confine_process
+from penstock.graph_server.loading.files import local_root
 from penstock.graph_server.loading.loading import Loading, StartFailed
-from penstock.graph_server.control_plane.reports import Reports
 from penstock.graph_server.served_graph import Served
 from penstock.http.server import ConnectionLimits, HttpServer
 from penstock.kit import logging

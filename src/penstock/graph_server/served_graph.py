@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import psutil
 
-from penstock.graph_server.http.errors import NotReady
 from penstock.graph_server.algorithms.write_lock import WriteLock
+from penstock.graph_server.http.errors import NotReady
 from penstock.kit.memory import held_bytes
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.graphdb.files import load_diagnosis
 from penstock.graphdb.contract import NodeTable, Property
 from penstock.graphdb.errors import LoadRefused
 from penstock.graphdb.falkordb.engine import BYTES_AT_ONCE, statement_batches
+from penstock.graphdb.files import load_diagnosis
 from penstock.storage.object_store import open_store
 from tests.graph_server.roundtrip import cases
 from tests.graph_server.roundtrip.columns import KINDS, NULLS, SHAPES

@@ -8,13 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from penstock.graphdb.files import arrow_file
 from penstock.graphdb.algorithms.errors import NodeNotFound
 from penstock.graphdb.algorithms.nodes import Nodes
 from penstock.graphdb.algorithms.result_transfer import read_edges
 from penstock.graphdb.algorithms.selection import EdgeChoice, Selection
 from penstock.graphdb.algorithms.topology import WEIGHT, Edges, build
 from penstock.graphdb.contract import SOURCE, TARGET
+from penstock.graphdb.files import arrow_file
 from penstock.kit.errors import InvalidInput
 from tests.graphdb.algorithms.graphs import outcome, topology, values
 

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from penstock.graph_server.algorithms.children import Children
-from penstock.graph_server.engine.engine_work import Written
 from penstock.graph_server.algorithms.execution import Execution, brief, holding
 from penstock.graph_server.algorithms.extraction import Extraction
+from penstock.graph_server.engine.engine_work import Written
 from penstock.graphdb.algorithms.errors import (
     AlgorithmCancelled,
     AlgorithmFailed,
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.graph_server.algorithms.execution import Kind, Request
-    from penstock.graph_server.served_graph import Graph, Served
     from penstock.graph_server.algorithms.write_lock import WriteLock
+    from penstock.graph_server.served_graph import Graph, Served
     from penstock.graphdb.algorithms.order import Computed, ValuesFile
     from penstock.kit.clock import Clock
 

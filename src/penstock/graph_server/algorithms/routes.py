@@ -10,9 +10,9 @@ import orjson
 from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from penstock.graph_server.http.body_limit import GuardedRoute
 from penstock.graph_server.algorithms.execution import Execution, Kind, Request, brief
 from penstock.graph_server.algorithms.executions import Executions
+from penstock.graph_server.http.body_limit import GuardedRoute
 from penstock.graph_server.http.identity import Caller, Trusted
 from penstock.graphdb.algorithms.allowed import ALLOWED
 from penstock.graphdb.algorithms.catalog import CATALOG, CATEGORIES, algorithm, direction

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict
 
 import orjson
 
-from penstock.graph_server.queries import graph_files
 from penstock.graph_server.engine.neighbourhood import Neighborhood, search
+from penstock.graph_server.queries import graph_files
 from penstock.graph_server.queries.results import Own, arrow_stream, encode, fetch, stream_rows
-from penstock.graphdb.files import arrow_file
 from penstock.graphdb.contract import Interrupt
 from penstock.graphdb.errors import CapabilityMissing, CypherError, out_of_memory
+from penstock.graphdb.files import arrow_file
 from penstock.graphdb.registry import Opening, open_engine
 from penstock.guard.cypher import CypherQuery, check_cypher
 from penstock.kit import memory

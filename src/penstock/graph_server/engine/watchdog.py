@@ -17,8 +17,8 @@ from penstock.kit import logging
 from penstock.kit.memory import exact_bytes, held_bytes
 
 if TYPE_CHECKING:
-    from penstock.graph_server.engine.engine import Engine
     from penstock.graph_server.algorithms.executions import Executions
+    from penstock.graph_server.engine.engine import Engine
 
 log = logging.get(__name__)
 BUSY_SECONDS, IDLE_SECONDS = 0.04, 0.5

@@ -6,11 +6,9 @@ from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
 
+from penstock.graph_server.http import errors, shutdown, status
 from penstock.graph_server.queries import query as queries
 from penstock.graph_server.queries import subgraph
-from penstock.graph_server.http import errors
-from penstock.graph_server.http import shutdown
-from penstock.graph_server.http import status
 from penstock.graph_server.queries.direct import DirectQueries
 from penstock.http.body_memory import BodyMemory
 

@@ -4,12 +4,12 @@ from datetime import UTC, datetime
 
 from fastapi import APIRouter, Response
 
-from penstock.graph_server.http.body_limit import GuardedRoute
+from penstock.graph_server.algorithms.write_lock import WriteLock
 from penstock.graph_server.engine.engine import Engine
+from penstock.graph_server.http.body_limit import GuardedRoute
 from penstock.graph_server.http.identity import Trusted
 from penstock.graph_server.queries.results import dump
 from penstock.graph_server.served_graph import Graph, Served
-from penstock.graph_server.algorithms.write_lock import WriteLock
 from penstock.graphdb.contract import EdgeTable, NodeTable, Property
 
 

@@ -23,8 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 from urllib.parse import urlsplit
 
-from penstock.graph_server.isolation import landlock
-from penstock.graph_server.isolation import seccomp
+from penstock.graph_server.isolation import landlock, seccomp
 from penstock.graph_server.isolation import unprivileged_user as accounts
 from penstock.graph_server.isolation.permissions import LOADERS, Reach
 from penstock.graph_server.isolation.runtime_files import runtime_paths

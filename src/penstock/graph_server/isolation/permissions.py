@@ -11,8 +11,7 @@ import resource
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.graph_server.isolation import landlock
-from penstock.graph_server.isolation import seccomp
+from penstock.graph_server.isolation import landlock, seccomp
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,9 +11,8 @@ import shutil
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from penstock.graph_server.loading import files
-from penstock.graph_server.loading import plan
 from penstock.graph_server.control_plane.progress import Progress, Step
+from penstock.graph_server.loading import files, plan
 from penstock.graph_server.served_graph import Graph
 from penstock.graphdb.contract import EdgeTable
 from penstock.graphdb.errors import GraphFailed, LoadRefused

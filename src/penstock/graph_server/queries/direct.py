@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import orjson
 from starlette.requests import Request
 
-from penstock.graph_server.queries import query as queries
 from penstock.graph_server.http.errors import reply
 from penstock.graph_server.http.identity import trusted
+from penstock.graph_server.queries import query as queries
 from penstock.kit.asgi import Replayed, is_plain_json
 from penstock.kit.errors import PenstockError
 

@@ -10,7 +10,14 @@ from xml.sax.saxutils import escape, quoteattr
 import orjson
 import pyarrow as pa
 
-from penstock.graph_server.queries.results import ARROW, JSON_ROWS, RESERVED, arrow_stream, dump, joined
+from penstock.graph_server.queries.results import (
+    ARROW,
+    JSON_ROWS,
+    RESERVED,
+    arrow_stream,
+    dump,
+    joined,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -8,11 +8,11 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 from starlette.types import Send
 
-from penstock.graph_server.http.body_limit import QueryRoute
-from penstock.graph_server.http.client_connection import gone
 from penstock.graph_server.engine.engine import Answer
 from penstock.graph_server.engine.engine_work import Question
 from penstock.graph_server.engine.wire import PIECE_BYTES
+from penstock.graph_server.http.body_limit import QueryRoute
+from penstock.graph_server.http.client_connection import gone
 from penstock.graph_server.http.identity import Trusted
 from penstock.graph_server.queries.results import ARROW
 from penstock.graph_server.served_graph import Served

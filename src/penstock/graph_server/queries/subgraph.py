@@ -6,11 +6,11 @@ from typing import Annotated, Literal, Self
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field, model_validator
 
-from penstock.graph_server.queries import graph_files
+from penstock.graph_server.engine.neighbourhood import Neighborhood
 from penstock.graph_server.http.body_limit import QueryRoute
 from penstock.graph_server.http.client_connection import gone
-from penstock.graph_server.engine.neighbourhood import Neighborhood
 from penstock.graph_server.http.identity import Trusted
+from penstock.graph_server.queries import graph_files
 from penstock.graph_server.queries.query import Parameters, respond, timeout_of
 from penstock.graph_server.served_graph import Served
 

@@ -15,7 +15,6 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.graphdb.files import arrow_file
 from penstock.graphdb.algorithms.algorithm import Outcome, Task
 from penstock.graphdb.algorithms.bridge import call
 from penstock.graphdb.algorithms.catalog import algorithm, direction, run
@@ -23,6 +22,7 @@ from penstock.graphdb.algorithms.errors import AlgorithmFailed, AlgorithmOutOfMe
 from penstock.graphdb.algorithms.functions import function
 from penstock.graphdb.algorithms.parameters import check
 from penstock.graphdb.algorithms.result_transfer import read_edges, read_nodes, read_topology
+from penstock.graphdb.files import arrow_file
 from penstock.kit.errors import PenstockError
 from penstock.kit.json_value import JsonValue
 

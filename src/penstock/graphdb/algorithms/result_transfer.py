@@ -20,10 +20,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import scipy.sparse as sp
 
-from penstock.graphdb.files import arrow_file
 from penstock.graphdb.algorithms.nodes import Nodes
 from penstock.graphdb.algorithms.topology import WEIGHT, Edges, Topology, build
 from penstock.graphdb.contract import KEY, OFFSET, SOURCE, TARGET
+from penstock.graphdb.files import arrow_file
 from penstock.kit.errors import InvalidInput
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.graphdb.errors import CypherError
 from penstock.graphdb.cypher.patterns import Patterns, with_inserted
+from penstock.graphdb.errors import CypherError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.graphdb.errors import CypherError
 from penstock.graphdb.cypher.patterns import Patterns, with_inserted
+from penstock.graphdb.errors import CypherError
 
 if TYPE_CHECKING:
     from collections.abc import Set

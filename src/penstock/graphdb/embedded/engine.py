@@ -20,9 +20,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from penstock.graphdb.files import load_diagnosis
-from penstock.graphdb.files import parquet_conformance
-from penstock.graphdb.embedded import statements
 from penstock.graphdb.contract import (
     KEY,
     OFFSET,
@@ -36,7 +33,12 @@ from penstock.graphdb.contract import (
     NodeTable,
     Property,
 )
+from penstock.graphdb.cypher.parameters import harmless, inlined
+from penstock.graphdb.cypher.row_bounds import with_row_bounds
+from penstock.graphdb.cypher.skipped_sorts import first_row_unsorted
+from penstock.graphdb.embedded import statements
 from penstock.graphdb.embedded.result import EmbeddedResult, is_broken_in_arrow, row_batches
+from penstock.graphdb.embedded.shapes import Shapes, named
 from penstock.graphdb.errors import (
     CypherError,
     LoadRefused,
@@ -44,10 +46,7 @@ from penstock.graphdb.errors import (
     SchemaRefused,
     out_of_memory,
 )
-from penstock.graphdb.cypher.parameters import harmless, inlined
-from penstock.graphdb.cypher.row_bounds import with_row_bounds
-from penstock.graphdb.embedded.shapes import Shapes, named
-from penstock.graphdb.cypher.skipped_sorts import first_row_unsorted
+from penstock.graphdb.files import load_diagnosis, parquet_conformance
 from penstock.graphdb.typenames import nested, quoted, wire_type
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ import ladybug
 
 from penstock.graphdb.cypher.branching import without_lost_rows
 from penstock.graphdb.cypher.case_conditions import with_compared_conditions
-from penstock.graphdb.embedded.engine import EmbeddedEngine
 from penstock.graphdb.cypher.offsets import with_offsets
 from penstock.graphdb.cypher.order_by_aggregates import with_barriers
+from penstock.graphdb.embedded.engine import EmbeddedEngine
 
 if TYPE_CHECKING:
     from penstock.graphdb.registry import Opening

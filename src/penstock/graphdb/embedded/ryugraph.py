@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 import ryugraph
 
 from penstock.graphdb.cypher.case_conditions import with_compared_conditions
-from penstock.graphdb.embedded.engine import EmbeddedEngine
 from penstock.graphdb.cypher.lost_aggregates import refuse_lost_aggregates
 from penstock.graphdb.cypher.null_lists import refuse_null_lists
+from penstock.graphdb.embedded.engine import EmbeddedEngine
 
 if TYPE_CHECKING:
     from penstock.graphdb.registry import Opening

@@ -1,2 +1,1 @@
-"""FalkorDB, a server of its own: the backend, its values and its results.
-"""
+"""FalkorDB, a server of its own: the backend, its values and its results."""

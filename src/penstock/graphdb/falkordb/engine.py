@@ -27,7 +27,6 @@ from redis.exceptions import BusyLoadingError, RedisError
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.retry import Retry
 
-from penstock.graphdb.files import load_diagnosis
 from penstock.graphdb.contract import (
     KEY,
     OFFSET,
@@ -41,6 +40,9 @@ from penstock.graphdb.contract import (
     NodeTable,
     Property,
 )
+from penstock.graphdb.cypher.index_ranges import without_index_ranges
+from penstock.graphdb.cypher.named_paths import with_named_paths
+from penstock.graphdb.cypher.row_bounds import with_row_bounds
 from penstock.graphdb.errors import (
     CypherError,
     GraphFailed,
@@ -48,11 +50,9 @@ from penstock.graphdb.errors import (
     QueryInterrupted,
     SchemaRefused,
 )
-from penstock.graphdb.cypher.named_paths import with_named_paths
-from penstock.graphdb.cypher.index_ranges import without_index_ranges
 from penstock.graphdb.falkordb.result import FalkorResult
 from penstock.graphdb.falkordb.values import column, prefix
-from penstock.graphdb.cypher.row_bounds import with_row_bounds
+from penstock.graphdb.files import load_diagnosis
 from penstock.graphdb.files.timestamp_units import cut_moments
 from penstock.graphdb.typenames import quoted
 from penstock.kit.errors import InvalidInput, Unavailable

@@ -1,3 +1,4 @@
-"""The Parquet and Arrow files that engines load from and algorithms read: made to fit an engine, and
-examined for the reason when a load fails.
+"""The Parquet and Arrow files that engines load from and algorithms read.
+
+They are made to fit an engine, and examined for the reason when a load fails.
 """
