@@ -13,6 +13,8 @@ from datetime import datetime
 from functools import cache
 from typing import TypeVar
 
+from penstock.client.json_value import JsonValue
+
 T = TypeVar("T")
 
 
@@ -34,7 +36,9 @@ def _hints(kind: type) -> dict[str, object]:
     if not dataclasses.is_dataclass(kind):
         raise TypeError(f"{kind.__name__} is no dataclass.")
     names = {field.name for field in dataclasses.fields(kind) if field.init}
-    return {name: hint for name, hint in typing.get_type_hints(kind).items() if name in names}
+    # JsonValue names itself, and not every module that uses it has that name.
+    hints = typing.get_type_hints(kind, localns={"JsonValue": JsonValue})
+    return {name: hint for name, hint in hints.items() if name in names}
 
 
 def _value(hint: object, value: object) -> object:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from penstock.client._async.resource import AsyncResource
 from penstock.client._async.waiting import AsyncWork, failed
 from penstock.client.bodies import given
 from penstock.client.decoding import decode
 from penstock.client.work import ExecutionInfo
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable
     from typing import Self
 
     from penstock.client._async.transport import AsyncTransport
@@ -30,6 +31,9 @@ _OWN = {
     "target_id",
     "max_depth",
 }
+
+LONGEST = 600.0
+"""Seconds to wait for the answer to a start, which a small algorithm gives when it is done."""
 
 
 class AsyncExecution(AsyncWork):
@@ -79,11 +83,11 @@ class AsyncExecution(AsyncWork):
         return await self.refresh()
 
 
-class AsyncAlgorithms:
+class AsyncAlgorithms(AsyncResource):
     """`family` is algo or networkx. Every name that the server lists is a method."""
 
     def __init__(self, transport: AsyncTransport, slug: str, family: str) -> None:
-        self._transport = transport
+        super().__init__(transport, slug=slug)
         self._slug = slug
         self._family = family
 
@@ -112,9 +116,8 @@ class AsyncAlgorithms:
         body = {key: value for key, value in arguments.items() if key in _OWN}
         body["parameters"] = {key: value for key, value in arguments.items() if key not in _OWN}
         body |= given(result_property=write)
-        answer = await self._call(
-            "POST", f"/wrapper/{{slug}}/{self._family}/{{name}}", name=name, json=body
-        )
+        template = f"/wrapper/{{slug}}/{self._family}/{{name}}"
+        answer = await self._ask("POST", template, name=name, json=body, timeout=LONGEST)
         execution = AsyncExecution(
             self._transport, self._slug, self._family, decode(ExecutionInfo, answer)
         )
@@ -122,7 +125,7 @@ class AsyncAlgorithms:
 
     async def catalogue(self, category: str | None = None) -> list[AlgorithmListed]:
         """The algorithms of this family, or of one category."""
-        answer = await self._call(
+        answer = await self._ask(
             "GET", f"/wrapper/{{slug}}/{self._family}/algorithms", query={"category": category}
         )
         algorithms: list[AlgorithmListed] = answer["algorithms"]
@@ -130,25 +133,11 @@ class AsyncAlgorithms:
 
     async def describe(self, name: str) -> AlgorithmListed:
         template = f"/wrapper/{{slug}}/{self._family}/algorithms/{{name}}"
-        description: AlgorithmListed = await self._call("GET", template, name=name)
+        description: AlgorithmListed = await self._ask("GET", template, name=name)
         return description
 
     async def executions(self) -> list[JsonObject]:
         """Runs of this family's algorithms on this graph."""
-        answer = await self._call("GET", f"/wrapper/{{slug}}/{self._family}/executions")
+        answer = await self._ask("GET", f"/wrapper/{{slug}}/{self._family}/executions")
         executions: list[JsonObject] = answer["executions"]
         return executions
-
-    async def _call(
-        self,
-        method: str,
-        template: str,
-        *,
-        json: object = None,
-        query: Mapping[str, object] | None = None,
-        **path: object,
-    ) -> Any:
-        everything = {"slug": self._slug} | path
-        return await self._transport.call(
-            method, template, path=everything, json=json, query=query, timeout=600.0
-        )

@@ -44,7 +44,7 @@ class AsyncGraph(AsyncWork):
     _GOOD = "running"
 
     def __init__(self, transport: AsyncTransport, info: InstanceInfo) -> None:
-        super().__init__(transport, id=info.id)
+        super().__init__(transport, id=info.id, slug=info.url_slug)
         self.info: InstanceInfo = info
         self.algo: AsyncAlgorithms = AsyncAlgorithms(transport, info.url_slug, "algo")
         self.networkx: AsyncAlgorithms = AsyncAlgorithms(transport, info.url_slug, "networkx")
@@ -114,8 +114,8 @@ class AsyncGraph(AsyncWork):
             max_rows=max_rows,
         )
         patience = 600.0 if timeout is None else timeout + 30.0
-        answer: Queried = await self._transport.call(
-            "POST", "/wrapper/{slug}/query", path=self._slug, json=body, timeout=patience
+        answer: Queried = await self._ask(
+            "POST", "/wrapper/{slug}/query", json=body, timeout=patience
         )
         return QueryResult(
             columns=tuple(answer["columns"]),
@@ -133,27 +133,23 @@ class AsyncGraph(AsyncWork):
         arrow = needed("pyarrow")
         body = {"query": cypher, "parameters": dict(parameters or {})}
         async with self._transport.streamed(
-            "POST", "/wrapper/{slug}/query", path=self._slug, json=body, accept=ARROW
+            "POST", "/wrapper/{slug}/query", path=self._path, json=body, accept=ARROW
         ) as answer:
             table: pyarrow.Table = arrow.ipc.open_stream(await answer.aread()).read_all()
             return table
 
     async def schema(self) -> GraphSchema:
         """Labels, edge types and their properties, with counts."""
-        answer: GraphSchema = await self._transport.call(
-            "GET", "/wrapper/{slug}/schema", path=self._slug
-        )
+        answer: GraphSchema = await self._ask("GET", "/wrapper/{slug}/schema")
         return answer
 
     async def server_status(self) -> GraphServerStatus:
-        answer: GraphServerStatus = await self._transport.call(
-            "GET", "/wrapper/{slug}/status", path=self._slug
-        )
+        answer: GraphServerStatus = await self._ask("GET", "/wrapper/{slug}/status")
         return answer
 
     async def lock(self) -> Lock:
         """Which algorithm holds the graph."""
-        answer = await self._transport.call("GET", "/wrapper/{slug}/lock", path=self._slug)
+        answer = await self._ask("GET", "/wrapper/{slug}/lock")
         holder: Lock = answer["lock"]
         return holder
 
@@ -170,9 +166,7 @@ class AsyncGraph(AsyncWork):
         body = {"hops": hops} | given(
             start=start, cypher=cypher, relationship_types=relationship_types, limit=limit
         )
-        answer: Subgraph = await self._transport.call(
-            "POST", "/wrapper/{slug}/subgraph", path=self._slug, json=body
-        )
+        answer: Subgraph = await self._ask("POST", "/wrapper/{slug}/subgraph", json=body)
         return answer
 
     async def update(
@@ -235,11 +229,6 @@ class AsyncGraph(AsyncWork):
             "edges": neighborhood["edges"],
             "truncated": neighborhood["truncated"],
         }
-
-    @property
-    def _slug(self) -> dict[str, object]:
-        """Where its graph server is."""
-        return {"slug": self.info.url_slug}
 
 
 class AsyncInstances(AsyncResource):

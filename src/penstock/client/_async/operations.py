@@ -86,9 +86,7 @@ class AsyncOperations(AsyncResource):
         self, **filters: Unpack[shapes.OpsExportJobsFilters]
     ) -> list[shapes.ExportJob]:
         """The newest exports."""
-        page: shapes.ExportPage = await self._transport.call(
-            "GET", "/api/ops/export-jobs", query=filters
-        )
+        page: shapes.ExportPage = await self._ask("GET", "/api/ops/export-jobs", query=filters)
         return page["data"]["jobs"]
 
     async def retry_export(self, job_id: int) -> shapes.ExportJob:

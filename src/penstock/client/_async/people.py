@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.client._async.listing import listed
 from penstock.client._async.resource import AsyncResource
@@ -29,23 +29,23 @@ class AsyncUsers(AsyncResource):
         display_name: str | None = None,
     ) -> User:
         body = given(username=username, email=email, role=role, display_name=display_name)
-        return decode(User, await self._transport.call("POST", "/api/users", json=body))
+        return decode(User, await self._ask("POST", "/api/users", json=body))
 
     async def bootstrap(
         self, username: str, email: str | None = None, *, display_name: str | None = None
     ) -> User:
         """The first user, with an API key; only while there are none."""
         body = given(username=username, email=email, display_name=display_name)
-        return decode(User, await self._transport.call("POST", "/api/users/bootstrap", json=body))
+        return decode(User, await self._ask("POST", "/api/users/bootstrap", json=body))
 
     async def get(self, username: str) -> User:
-        return decode(User, await self._of(username, "GET", "/api/users/{username}"))
+        return decode(User, await self._ask("GET", "/api/users/{username}", username=username))
 
     async def all(
         self, *, limit: int = 100, offset: int = 0, is_active: bool | None = None
     ) -> list[User]:
         query = {"limit": limit, "offset": offset, "is_active": is_active}
-        answer: shapes.UserList = await self._transport.call("GET", "/api/users", query=query)
+        answer: shapes.UserList = await self._ask("GET", "/api/users", query=query)
         return [decode(User, item) for item in answer["data"]]
 
     async def update(
@@ -57,15 +57,15 @@ class AsyncUsers(AsyncResource):
         is_active: bool | None = None,
     ) -> User:
         body = given(email=email, display_name=display_name, is_active=is_active)
-        answer = await self._of(username, "PUT", "/api/users/{username}", json=body)
+        answer = await self._ask("PUT", "/api/users/{username}", username=username, json=body)
         return decode(User, answer)
 
     async def deactivate(self, username: str) -> User:
-        return decode(User, await self._of(username, "DELETE", "/api/users/{username}"))
+        return decode(User, await self._ask("DELETE", "/api/users/{username}", username=username))
 
     async def set_role(self, username: str, role: Role) -> User:
         body: shapes.ChangedRole = {"role": role}
-        answer = await self._of(username, "PUT", "/api/users/{username}/role", json=body)
+        answer = await self._ask("PUT", "/api/users/{username}/role", username=username, json=body)
         return decode(User, answer)
 
     async def create_key(
@@ -73,30 +73,27 @@ class AsyncUsers(AsyncResource):
     ) -> shapes.NewKey:
         """The key itself is in this answer, and never in another."""
         body = given(name=name, expires_in_days=expires_in_days)
-        key: shapes.NewKey = await self._of(
-            username, "POST", "/api/users/{username}/api-keys", json=body
+        key: shapes.NewKey = await self._ask(
+            "POST", "/api/users/{username}/api-keys", username=username, json=body
         )
         return key
 
     async def keys(self, username: str) -> list[shapes.ShownKey]:
-        keys: shapes.KeyList = await self._of(username, "GET", "/api/users/{username}/api-keys")
+        keys: shapes.KeyList = await self._ask(
+            "GET", "/api/users/{username}/api-keys", username=username
+        )
         return keys["data"]
 
     async def revoke_keys(self, username: str) -> shapes.Revoked:
-        done: shapes.Revoked = await self._of(username, "DELETE", "/api/users/{username}/api-keys")
+        done: shapes.Revoked = await self._ask(
+            "DELETE", "/api/users/{username}/api-keys", username=username
+        )
         return done
 
     async def revoke_key(self, username: str, key_id: int) -> shapes.Revoked:
         template = "/api/users/{username}/api-keys/{key_id}"
-        done: shapes.Revoked = await self._of(username, "DELETE", template, key_id=key_id)
+        done: shapes.Revoked = await self._ask("DELETE", template, username=username, key_id=key_id)
         return done
-
-    async def _of(
-        self, username: str, method: str, template: str, *, json: object = None, **path: object
-    ) -> Any:
-        return await self._transport.call(
-            method, template, path={"username": username} | path, json=json
-        )
 
 
 class AsyncFavorites(AsyncResource):

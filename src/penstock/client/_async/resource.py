@@ -17,6 +17,21 @@ class AsyncResource:
         self._transport = transport
         self._path = path
 
+    async def _ask(
+        self,
+        method: str,
+        template: str,
+        *,
+        json: object = None,
+        query: Mapping[str, object] | None = None,
+        timeout: float | None = None,
+        **path: object,
+    ) -> Any:
+        """The whole answer."""
+        return await self._transport.call(
+            method, template, path=self._path | path, json=json, query=query, timeout=timeout
+        )
+
     async def _call(
         self,
         method: str,
@@ -27,7 +42,5 @@ class AsyncResource:
         **path: object,
     ) -> Any:
         """The data of the answer; None where it has none."""
-        answer = await self._transport.call(
-            method, template, path=self._path | path, json=json, query=query
-        )
+        answer = await self._ask(method, template, json=json, query=query, timeout=None, **path)
         return None if answer is None else answer["data"]
