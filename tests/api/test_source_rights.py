@@ -4,11 +4,12 @@ the right has ended.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import httpx2
 import pytest
+from prometheus_client import CollectorRegistry
 
 from penstock.kit.errors import PermissionDenied
 from tests.api.answers import error
@@ -371,6 +372,19 @@ async def test_a_queued_run_gets_no_credentials_and_its_evidence_closes_after_th
         assert (await private.api.ada.get(f"/api/runs/{run}/{evidence}")).status_code == 409
     data_of(await private.api.ben.post(f"/api/runs/{run}/cancel"))
     error(await private.api.ben.post(f"/api/runs/{run}/retry"), 403, "PERMISSION_DENIED")
+
+
+async def test_a_run_opens_its_sources_on_a_control_plane_without_graphs(
+    private: Private, edge: Edge
+) -> None:
+    data_of(await private.api.ann.post("/api/runs", json={"recipe_id": "r"}), 202)
+    alone = replace(private.api.services, graphs=None, registry=CollectorRegistry())
+    with edge.showing(alone):
+        async with _worker(private.api) as worker:
+            job = await _claim(worker, "stage")
+            body = {"attempt_id": job["attempt_id"]}
+            opened = await worker.post(f"/{job['job_id']}/source", json=body)
+    assert data_of(opened)["type"] == "duckdb"
 
 
 async def test_no_payload_opens_a_source_that_whoever_asked_for_the_job_may_not_use(

@@ -41,7 +41,6 @@ GRAPHS = (
     mappings.router,
     snapshots.router,
     snapshots.of_mapping,
-    source_credentials.router,
     export_jobs.router,
     snapshot_jobs.router,
 )
@@ -55,7 +54,7 @@ OPERATIONS = (
     favorites.router,
 )
 TABLES = (iceberg.router, tables.router, tables.under_api, tables.policies, maintenance_jobs.router)
-SOURCES = (data_sources.router, schema_browser.router)
+SOURCES = (data_sources.router, schema_browser.router, source_credentials.router)
 RECONCILIATION = (
     recipes.router,
     items.router,

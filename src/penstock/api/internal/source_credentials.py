@@ -3,10 +3,11 @@ else.
 
 Payloads carry no credentials. Whoever holds a job asks for them here with its fence, and keeps them
 in memory only. Here the right to the source is checked once more: what was queued while somebody
-had it reads nothing after it ended.
+had it reads nothing after it ended. Sources belong to no workload: graphs are asked about the
+right to a snapshot only, reconciliation about the right to a run.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 from uuid import UUID
 
 from fastapi import APIRouter, Path
@@ -16,13 +17,15 @@ from penstock.api.envelope import Data, Reply
 from penstock.api.errors import INTERNAL, declare
 from penstock.api.permissions import Inside
 from penstock.api.request_bodies import PayloadRoute
-from penstock.api.services import Graphs, HasGraphs, Services, ServicesDep
+from penstock.api.services import HasSources, Services, ServicesDep, graphs_of
 from penstock.api.statement_log import HasStatementLog, StatementLog
 from penstock.graphs.snapshots.payloads import CANCEL_QUERY, FORGET_TABLE
 from penstock.jobs.http_bodies import Body
 from penstock.jobs.limits import MAX_JOB_ID
 from penstock.jobs.model import Fence, JobView, Json
 from penstock.kit.errors import NotFound, PermissionDenied, StaleAttempt
+from penstock.kit.json_value import JsonObject
+from penstock.sources.repository import DataSources
 
 CLEANUPS = frozenset({CANCEL_QUERY, FORGET_TABLE})
 
@@ -52,7 +55,7 @@ class OutboundRules(BaseModel):
 
 class Opening(BaseModel):
     type: str
-    config: dict[str, Any]
+    config: JsonObject
     secrets: dict[str, str]
     outbound: OutboundRules
 
@@ -67,7 +70,7 @@ async def source(
     job_id: Annotated[int, Path(ge=1, le=MAX_JOB_ID, examples=[1])],
     body: SourceCredentialsBody,
     services: ServicesDep,
-    graphs: HasGraphs,
+    sources: HasSources,
     statements: HasStatementLog,
 ) -> Reply:
     """Returns type, configuration and credentials while the attempt holds the job, else 409
@@ -78,8 +81,8 @@ async def source(
         data_source_id = _data_source(payload)
     if data_source_id is None:
         raise NotFound(f"Job {job_id} has no data source.")
-    await _check_right(view, data_source_id, services, graphs)
-    opening = await graphs.sources.opening(data_source_id)
+    await _check_right(view, data_source_id, services, sources.records)
+    opening = await sources.records.opening(data_source_id)
     _note(statements, view, payload, data_source_id)
     answer = Reply(
         {
@@ -106,7 +109,7 @@ def _note(statements: StatementLog, view: JobView, payload: Json, data_source_id
 
 
 async def _check_right(
-    view: JobView, data_source_id: int, services: Services, graphs: Graphs
+    view: JobView, data_source_id: int, services: Services, sources: DataSources
 ) -> None:
     """As whom the job reads: the owner of its snapshot or run, else whoever made it.
 
@@ -125,9 +128,15 @@ async def _check_right(
             )
         await service.check_reads(run, run.owner_username, data_source_id=data_source_id)
     elif "snapshot_id" in payload:
+        graphs = await graphs_of(services)
         await graphs.rights.check_export(payload["snapshot_id"], data_source_id)
-    else:
-        await graphs.rights.check(await graphs.sources.get(data_source_id), view.created_by or "")
+    elif not await sources.may_use(data_source_id, view.created_by or ""):
+        source = await sources.get(data_source_id)
+        raise PermissionDenied(
+            f"Data source {data_source_id} belongs to {source.owner};"
+            f" {view.created_by} may not use it.",
+            hint="Ask its owner or an admin to share the source with you.",
+        )
 
 
 def _side(payload: Json, side: str) -> Json:
