@@ -138,16 +138,11 @@ def _keys(
     left: Columns, right: Columns, rows: Rows, others: Rows, deadline: _Deadline
 ) -> list[_Pair]:
     mine, its = _values(left, rows, deadline), _values(right, others, deadline)
-    pairs_of_columns = []
-    for a in left.values():
-        for b in right.values():
-            deadline.check()
-            if (
-                a.kind in (Kind.TEXT, Kind.NUMBER)
-                and a.kind == b.kind
-                and not (a.scale and a.kind is Kind.NUMBER)
-            ):
-                pairs_of_columns += _shared(a.name, b.name, mine[a.name], its[b.name])
+    pairs_of_columns = [
+        pair
+        for a, b in _possible_keys(left, right, deadline)
+        for pair in _shared(a, b, mine[a], its[b])
+    ]
     return sorted(
         pairs_of_columns,
         key=lambda p: (
@@ -159,6 +154,16 @@ def _keys(
     )
 
 
+def _possible_keys(left: Columns, right: Columns, deadline: _Deadline) -> Iterator[tuple[str, str]]:
+    """Names of columns of one kind that may be keys: texts, and numbers without decimals."""
+    for a in left.values():
+        for b in right.values():
+            deadline.check()
+            whole_or_text = a.kind is Kind.TEXT or (a.kind is Kind.NUMBER and not a.scale)
+            if whole_or_text and a.kind == b.kind:
+                yield a.name, b.name
+
+
 def _agreed(
     left: Columns,
     right: Columns,
@@ -167,24 +172,11 @@ def _agreed(
 ) -> list[_Pair]:
     """Columns that are equal in nearly all confirmed pairs, and tell the pairs apart."""
     pairs_of_columns = []
-    for a in left.values():
-        for b in right.values():
-            deadline.check()
-            if (
-                a.kind in (Kind.TEXT, Kind.NUMBER)
-                and a.kind == b.kind
-                and not (a.scale and a.kind is Kind.NUMBER)
-            ):
-                both = [
-                    (x[a.name], y[b.name])
-                    for x, y in pairs
-                    if x[a.name] is not None and y[b.name] is not None
-                ]
-                pairs_of_columns += [
-                    _agreement(a.name, b.name, both, len(pairs), normalized=n)
-                    for n in (False, True)
-                    if both
-                ]
+    for a, b in _possible_keys(left, right, deadline):
+        both = [(x[a], y[b]) for x, y in pairs if x[a] is not None and y[b] is not None]
+        pairs_of_columns += [
+            _agreement(a, b, both, len(pairs), normalized=n) for n in (False, True) if both
+        ]
     good = [p for p in pairs_of_columns if p.overlap >= LEAST_AGREED and p.unique >= LEAST_OVERLAP]
     return sorted(
         good,
