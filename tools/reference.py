@@ -47,7 +47,7 @@ def _blocks_are_output(text: str) -> str:
 
 def settings() -> str:
     from penstock.graph_server.settings import GraphServerSettings
-    from penstock.kit.config import Settings
+    from penstock.wiring.settings import Settings
 
     lines = [
         "# Settings",

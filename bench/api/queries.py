@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import httpx2
 
 from penstock.api.app import create_app
-from penstock.kit.config import Settings
 from penstock.kit.db import Tx
 from penstock.kit.vault import new_key
 from penstock.wiring.control_plane import build_control_plane
+from penstock.wiring.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

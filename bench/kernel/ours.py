@@ -28,11 +28,11 @@ from penstock.jobs.kinds import KindPolicy, Kinds
 from penstock.jobs.model import Ending, JobSpec, Succeeded
 from penstock.jobs.store import ENGINE_SETTINGS, PgJobStore
 from penstock.kit import logging
-from penstock.kit.config import Settings
 from penstock.kit.db import Db
 from penstock.kit.migrate import find, migrate
 from penstock.wiring.control_plane import build_control_plane
 from penstock.wiring.migrations import MIGRATION_PACKAGES
+from penstock.wiring.settings import Settings
 from penstock.worker.runtime import Worker
 
 if TYPE_CHECKING:

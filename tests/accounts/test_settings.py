@@ -10,10 +10,10 @@ from pydantic import SecretStr, ValidationError
 from penstock.api.credentials import KeyHolders, TokenHolders
 from penstock.api.identity import OperatorToken
 from penstock.jobs.notifier import Notifier
-from penstock.kit.config import Settings, load
 from penstock.kit.db import Db
 from penstock.kit.errors import InvalidInput
 from penstock.wiring.auth import admission, instance_tokens
+from penstock.wiring.settings import Settings, load
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -37,7 +37,6 @@ from penstock.jobs.nats.transport import NatsTransport
 from penstock.jobs.presence import Presence
 from penstock.jobs.scheduler import Schedules
 from penstock.jobs.store import ENGINE_SETTINGS, PgJobStore
-from penstock.kit.config import Settings
 from penstock.kit.db import Db
 from penstock.kit.loop import LoopMetrics
 from penstock.kit.outbound import WITH_PRIVATE
@@ -45,6 +44,7 @@ from penstock.kit.vault import Vault, new_key
 from penstock.sources.ceilings import Ceilings
 from penstock.sources.repository import DataSources
 from penstock.sources.schema_cache import SchemaCache, SchemaRefresh
+from penstock.wiring.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping

@@ -11,8 +11,8 @@ import pytest
 
 from penstock.api.server import Server, bind, connection_limits
 from penstock.http.server import AddressCounts, ConnectionLimits, HttpProtocol, networks
-from penstock.kit.config import Settings
 from penstock.kit.errors import InvalidInput
+from penstock.wiring.settings import Settings
 from tests.api.raw import Client, connected
 
 if TYPE_CHECKING:

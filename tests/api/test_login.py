@@ -13,9 +13,9 @@ from prometheus_client import CollectorRegistry
 
 from penstock.accounts.retention import AnswerRetention
 from penstock.api.identity import SecretFile
-from penstock.kit.config import Settings
 from penstock.kit.db import Db
 from penstock.kit.loop import LoopMetrics
+from penstock.wiring.settings import Settings
 from tests.api.answers import error
 from tests.api.control_plane import ADMIN, OPERATOR
 from tests.api.test_users import add, bearer, make_key

@@ -16,9 +16,9 @@ import pytest
 from penstock.api.processes import bind_all
 from penstock.api.server import bind
 from penstock.api.siblings import added
-from penstock.kit import config
 from penstock.kit.errors import Conflict, InvalidInput
 from penstock.kit.vault import new_key
+from penstock.wiring import settings as config
 from tests.api.control_plane import OPERATOR, SERVICE
 from tests.api.test_server import CODE, free_port
 from tests.worker.conftest import until

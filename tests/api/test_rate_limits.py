@@ -13,8 +13,8 @@ from prometheus_client import CollectorRegistry
 from penstock.api.client_address import client_address, parse
 from penstock.api.identity import Identity, Role
 from penstock.api.rate_limits import REFUSAL_SECONDS, VERIFIED_SECONDS, RateLimits
-from penstock.kit.config import Settings
 from penstock.kit.errors import RateLimited
+from penstock.wiring.settings import Settings
 from tests.api.answers import error
 from tests.api.control_plane import ADMIN, ANALYST, OPERATOR, SERVICE, plane
 from tests.api.test_users import bearer

@@ -17,10 +17,10 @@ from pydantic import SecretStr
 from penstock.api.server import bind
 from penstock.jobs.http_store import HttpJobStore
 from penstock.jobs.model import GroupSpec, JobSpec, Status
-from penstock.kit.config import Settings
 from penstock.kit.errors import Conflict, InvalidInput
 from penstock.kit.vault import new_key
 from penstock.wiring import control_plane, job_kinds
+from penstock.wiring.settings import Settings
 from penstock.worker.probe import PROBE
 from tests.api.control_plane import OPERATOR, SERVICE
 from tests.jobs.conformance import Clock
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from penstock.kit.postgres import Cluster
 
 CODE = (
-    "import sys; from penstock.kit import config; from penstock.wiring import control_plane;"
-    " sys.exit(control_plane.serve(config.load()))"
+    "import sys; from penstock.wiring import control_plane, settings;"
+    " sys.exit(control_plane.serve(settings.load()))"
 )
 
 

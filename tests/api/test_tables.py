@@ -12,12 +12,12 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from penstock.jobs.model import Ending, Fence, Parking, Status, Succeeded
-from penstock.kit.config import Settings
 from penstock.kit.loop import LoopMetrics
 from penstock.maintenance.actions.model import Ended
 from penstock.maintenance.tables.catalog.catalogs import CatalogConfig, open_catalog
 from penstock.wiring.job_kinds import default_kinds
 from penstock.wiring.maintenance import keeping
+from penstock.wiring.settings import Settings
 from tests.api.control_plane import ANALYST, OPERATOR, Edge, plane
 from tests.maintenance.tables import LATER, SampleTable
 

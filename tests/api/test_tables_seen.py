@@ -12,10 +12,10 @@ import asyncpg
 import pytest
 from prometheus_client import CollectorRegistry
 
-from penstock.kit.config import Settings
 from penstock.kit.loop import LoopMetrics
 from penstock.kit.migrate import find, migrate
 from penstock.wiring.maintenance import keeping
+from penstock.wiring.settings import Settings
 from tests.api.test_tables import http, maintenance, sample, tables  # noqa: F401 - fixtures
 from tests.maintenance.tables import SCHEMA, SampleTable, rows
 

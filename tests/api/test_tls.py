@@ -20,10 +20,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from penstock.api.tls import server_context
-from penstock.kit import config
 from penstock.kit.errors import InvalidInput
 from penstock.kit.security_headers import DEFAULTS, TRANSPORT
 from penstock.kit.vault import new_key
+from penstock.wiring import settings as config
 from penstock.wiring.instances import internal_url, public_url
 from tests.api.control_plane import OPERATOR, SERVICE
 from tests.api.test_server import free_port

@@ -12,7 +12,7 @@ from penstock.wiring.migrations import MIGRATION_PACKAGES
 from tests.chaos.kinds import KINDS
 
 if TYPE_CHECKING:
-    from penstock.kit.config import Settings
+    from penstock.wiring.settings import Settings
 
 
 def run(settings: Settings) -> int:

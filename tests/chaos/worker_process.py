@@ -18,7 +18,7 @@ from tests.chaos.kinds import KINDS
 
 if TYPE_CHECKING:
     from penstock.jobs.handler import Job, JobContext
-    from penstock.kit.config import Settings
+    from penstock.wiring.settings import Settings
 
 
 def run(settings: Settings) -> int:

@@ -15,7 +15,7 @@ import sys
 
 
 def main() -> None:
-    from penstock.kit import config
+    from penstock.wiring import settings as config
     from tests.chaos import control_plane, worker_process
 
     roles = {"worker": worker_process.run, "plane": control_plane.run}

@@ -10,7 +10,7 @@ import pytest
 
 from penstock.cli.insecure_settings import RULES, Deployment, SourceFacts, warnings
 from penstock.graph_server.settings import GraphServerSettings
-from penstock.kit.config import Settings
+from penstock.wiring.settings import Settings
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,10 +7,10 @@ import pytest
 
 from penstock.cli.home import Home
 from penstock.cli.stack import Stack
-from penstock.kit import config
 from penstock.kit.db import Db
 from penstock.kit.vault import Vault, new_key
 from penstock.sources.repository import DataSources
+from penstock.wiring import settings as config
 from tests.cli.commands import run
 
 if TYPE_CHECKING:

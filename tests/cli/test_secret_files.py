@@ -6,7 +6,7 @@ import stat
 from typing import TYPE_CHECKING
 
 from penstock.cli.secret_files import move_to_files, secret_variables
-from penstock.kit import config
+from penstock.wiring import settings as config
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,7 +10,7 @@ import pytest
 from penstock.cli import output
 from penstock.cli.documents import DOCUMENTS
 from penstock.cli.tree import app
-from penstock.kit.config import Settings
+from penstock.wiring.settings import Settings
 from tests.cli.schema import check
 
 if TYPE_CHECKING:

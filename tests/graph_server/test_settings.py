@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock.graph_server.settings import GraphServerSettings, InstanceSettings, load, passed_on
-from penstock.kit.config import Settings
 from penstock.kit.errors import InvalidInput
 from penstock.wiring.instances import server_environment, server_secrets
+from penstock.wiring.settings import Settings
 
 if TYPE_CHECKING:
     from pathlib import Path

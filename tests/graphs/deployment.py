@@ -24,13 +24,13 @@ from penstock.jobs.control_plane import client_factory
 from penstock.jobs.http_store import HttpJobStore
 from penstock.jobs.kinds import Kinds
 from penstock.kit.backoff import Backoff
-from penstock.kit.config import Settings
 from penstock.kit.vault import new_key
 from penstock.storage.manifest import read_manifest
 from penstock.storage.provider import ObjectStoreProvider
 from penstock.wiring.control_plane import build_control_plane
 from penstock.wiring.default_handlers import default_handlers
 from penstock.wiring.job_kinds import default_kinds
+from penstock.wiring.settings import Settings
 from penstock.worker.runtime import Worker
 
 if TYPE_CHECKING:

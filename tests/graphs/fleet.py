@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
     from penstock.api.services import Graphs, InstanceServices, Services
     from penstock.graphs.instances.model import Instance
-    from penstock.kit.config import Settings
     from penstock.kit.db import Tx
     from penstock.launchers.contract import Launcher
+    from penstock.wiring.settings import Settings
     from tests.launchers.conformance import Cluster
 
 PEOPLE = {"ada": Role.ANALYST, "bob": Role.ANALYST, "eve": Role.ADMIN, "olga": Role.OPS}

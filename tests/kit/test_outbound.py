@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import httpx2
 import pytest
 
-from penstock.kit.config import Settings, load
 from penstock.kit.errors import InvalidInput
 from penstock.kit.outbound import (
     PUBLIC_ONLY,
@@ -31,6 +30,7 @@ from penstock.kit.outbound_http import (
     checked_client,
     fetch,
 )
+from penstock.wiring.settings import Settings, load
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable

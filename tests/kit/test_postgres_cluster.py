@@ -9,7 +9,6 @@ import asyncpg
 import psutil
 import pytest
 
-from penstock.kit.config import Settings
 from penstock.kit.postgres import (
     Binaries,
     Cluster,
@@ -21,6 +20,7 @@ from penstock.kit.postgres import (
 )
 from penstock.kit.postgres import database as embedded
 from penstock.kit.postgres.password import read_password
+from penstock.wiring.settings import Settings
 from tests.kit.conftest import execute, until, value
 
 if TYPE_CHECKING:

@@ -171,8 +171,8 @@ def test_a_folder_that_somebody_removed_is_no_error(tmp_path: Path) -> None:
 async def test_a_worker_sweeps_when_it_starts(tmp_path: Path) -> None:
     _, folder = await killed_owner(tmp_path)
     code = (
-        "from penstock.kit import config; from penstock.wiring.worker import run_worker;"
-        " run_worker(config.load())"
+        "from penstock.wiring import settings; from penstock.wiring.worker import run_worker;"
+        " run_worker(settings.load())"
     )
     environment = {
         "TMPDIR": str(tmp_path),

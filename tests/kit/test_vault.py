@@ -5,9 +5,9 @@ import base64
 import pytest
 from pydantic import SecretStr
 
-from penstock.kit.config import Settings
 from penstock.kit.errors import Internal, InvalidInput
 from penstock.kit.vault import SecretKeyMissing, Vault, new_key
+from penstock.wiring.settings import Settings
 
 SECRET = b"hunter2"
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from penstock.kit.config import Settings
 from penstock.kit.errors import InvalidInput
 from penstock.wiring.instances import internal_url
 from penstock.wiring.launchers import kubernetes_api, pod_settings, url_for_pods
+from penstock.wiring.settings import Settings
 
 if TYPE_CHECKING:
     from pathlib import Path

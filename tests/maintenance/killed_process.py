@@ -14,11 +14,11 @@ import sys
 import time
 
 from penstock.jobs.control_plane import client_factory
-from penstock.kit import config
 from penstock.maintenance.control_plane import MaintenanceControlPlane
 from penstock.maintenance.engines import embedded  # noqa: F401 - loaded once for all
 from penstock.maintenance.handlers import Maintainer
 from penstock.maintenance.payloads import MAINTENANCE, REMOTE
+from penstock.wiring import settings as config
 from penstock.wiring.worker import run_worker
 from penstock.worker import Handlers
 

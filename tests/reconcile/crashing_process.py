@@ -13,12 +13,12 @@ import signal
 import sys
 from typing import Any
 
-from penstock.kit import config
 from penstock.reconcile.matching import handlers
 from penstock.reconcile.matching.handlers import Matcher
 from penstock.reconcile.runs.repository import Runs
 from penstock.reconcile.staging.handlers import ChunkStager, StagePlanner
 from penstock.wiring import control_plane
+from penstock.wiring import settings as config
 from penstock.wiring.worker import run_worker
 
 QUEUES = ("stage", "match", "publish")

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 import duckdb
 import pytest
 
-from penstock.kit.config import Settings
 from penstock.kit.db import Db
 from penstock.kit.errors import InvalidInput
 from penstock.kit.vault import Vault, new_key
@@ -19,6 +18,7 @@ from penstock.sources.contract import Chunk
 from penstock.sources.errors import SourceError
 from penstock.sources.registry import DRIVERS, open_source
 from penstock.sources.repository import DataSources
+from penstock.wiring.settings import Settings
 from tests.sources.conformance import collect
 
 if TYPE_CHECKING:

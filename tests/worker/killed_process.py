@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from penstock.graphs.snapshots.handlers import direct_export, publish, unload
 from penstock.graphs.snapshots.handlers.export import Exporter
 from penstock.jobs.control_plane import ControlPlaneClient
-from penstock.kit import config
 from penstock.sources.trino.unload import TrinoUnload
 from penstock.storage.parquet_sink import ParquetSink
+from penstock.wiring import settings as config
 from penstock.wiring.worker import run_worker
 
 if TYPE_CHECKING:

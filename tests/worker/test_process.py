@@ -12,8 +12,8 @@ import pytest
 
 from penstock.api.server import bind, listening
 from penstock.jobs.model import JobSpec, Status
-from penstock.kit.config import Settings
 from penstock.wiring.control_plane import build_control_plane
+from penstock.wiring.settings import Settings
 from tests.worker.conftest import until
 from tests.worker.worker_process import KINDS
 

@@ -14,10 +14,11 @@ import uvloop
 from penstock.jobs.kinds import KindPolicy, Kinds
 from penstock.jobs.model import JobSpec
 from penstock.jobs.store import ENGINE_SETTINGS, PgJobStore
-from penstock.kit import config, logging
+from penstock.kit import logging
 from penstock.kit.backoff import Backoff
 from penstock.kit.db import Db
 from penstock.kit.errors import InvalidInput
+from penstock.wiring import settings as config
 from penstock.wiring.worker import run_worker
 from penstock.worker import Handlers, Job, JobContext, Park, Result, Worker
 from penstock.worker.probe import PROBE, probe

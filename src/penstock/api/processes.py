@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from penstock.kit.config import Settings
+    from penstock.api.settings import ServerSettings
 
 log = logging.get(__name__)
 RESTART_SECONDS = (0.1, 0.5, 1, 2, 5, 10)
@@ -45,7 +45,7 @@ END_SECONDS = 30.0
 """Longer than a control plane's grace period for requests in progress."""
 
 
-def serve(settings: Settings, rooms: Sequence[str]) -> int:
+def serve(settings: ServerSettings, rooms: Sequence[str]) -> int:
     """Runs until SIGTERM or SIGINT; returns the exit code."""
     logging.configure(level=settings.log_level, form=settings.log_form, process="supervisor")
     if not hasattr(socket, "SO_REUSEPORT"):
@@ -58,7 +58,7 @@ def serve(settings: Settings, rooms: Sequence[str]) -> int:
         return runner.run(_serve(settings, rooms))
 
 
-async def _serve(settings: Settings, rooms: Sequence[str]) -> int:
+async def _serve(settings: ServerSettings, rooms: Sequence[str]) -> int:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -170,7 +170,7 @@ class Supervised:
                 self._process.send_signal(number)
 
 
-def _environment(settings: Settings, dsn: str, port: int) -> dict[str, str]:
+def _environment(settings: ServerSettings, dsn: str, port: int) -> dict[str, str]:
     """Our environment plus the settings that all processes share."""
     shared = {
         "PENSTOCK_PROCESSES": "1",

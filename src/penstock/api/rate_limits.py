@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from penstock.api.client_address import Address
     from penstock.api.identity import Identity
     from penstock.api.services import Services
-    from penstock.kit.config import Settings
+    from penstock.api.settings import RateSettings
 
 BURST_SECONDS = 2
 REFUSAL_SECONDS = 1.0
@@ -53,7 +53,7 @@ IPV6_NETWORK = 64
 class RateLimits:
     def __init__(
         self,
-        settings: Settings,
+        settings: RateSettings,
         registry: CollectorRegistry,
         *,
         ticks: Callable[[], float] = time.monotonic,

@@ -33,9 +33,10 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from penstock.api.services import Services
-    from penstock.kit.config import Settings
+    from penstock.api.settings import ServerSettings
 
-    ControlPlaneClient: TypeAlias = Callable[[Settings, str], AbstractAsyncContextManager[Services]]
+    Build: TypeAlias = Callable[[str], AbstractAsyncContextManager[Services]]
+    """Services on the database of this DSN."""
 
 log = logging.get(__name__)
 GRACE_SECONDS = 10
@@ -43,15 +44,15 @@ GARBAGE_THRESHOLDS = (10_000, 20, 50)
 KEEP_ALIVE_PROBES = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
 
 
-def serve(settings: Settings, plane: ControlPlaneClient, rooms: Sequence[str]) -> int:
+def serve(settings: ServerSettings, build: Build, rooms: Sequence[str]) -> int:
     """Runs until SIGTERM or SIGINT; returns the exit code."""
     logging.configure(level=settings.log_level, form=settings.log_form, process="control-plane")
     sweep_in_background()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(_serve(settings, plane, rooms))
+        return runner.run(_serve(settings, build, rooms))
 
 
-async def _serve(settings: Settings, plane: ControlPlaneClient, rooms: Sequence[str]) -> int:
+async def _serve(settings: ServerSettings, build: Build, rooms: Sequence[str]) -> int:
     stop = asyncio.Event()
     for signal_number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(signal_number, stop.set)
@@ -65,7 +66,7 @@ async def _serve(settings: Settings, plane: ControlPlaneClient, rooms: Sequence[
         async with database(settings) as dsn:
             await check_schema(settings, dsn, rooms)
             async with (
-                plane(settings, dsn) as services,
+                build(dsn) as services,
                 _siblings(me, services) as siblings,
                 listening(
                     services, listener, siblings, connection_limits(settings), tls=tls
@@ -110,7 +111,7 @@ def configure(listener: socket.socket) -> None:
             listener.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
-def connection_limits(settings: Settings) -> ConnectionLimits:
+def connection_limits(settings: ServerSettings) -> ConnectionLimits:
     return ConnectionLimits(
         header_seconds=settings.header_timeout_seconds,
         body_seconds=settings.body_timeout_seconds,
@@ -176,7 +177,7 @@ class Server(HttpServer):
             self.tried.set()
 
 
-async def check_schema(settings: Settings, dsn: str, rooms: Sequence[str]) -> None:
+async def check_schema(settings: ServerSettings, dsn: str, rooms: Sequence[str]) -> None:
     """Migrate the embedded database; check an external one, which its operator migrates. An
     unreachable database is not an error here."""
     migrations = find(rooms)

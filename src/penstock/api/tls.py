@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from penstock.kit.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from penstock.kit.config import Settings
+    from penstock.kit.settings import TlsSettings
 
 
-def server_context(settings: Settings) -> ssl.SSLContext | None:
+def server_context(settings: TlsSettings) -> ssl.SSLContext | None:
     """The TLS context, with TLS 1.2 as minimum; None for plain HTTP behind a TLS proxy."""
     certificate, key = settings.tls_cert, settings.tls_key
     if certificate is None or key is None:

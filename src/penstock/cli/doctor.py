@@ -144,8 +144,8 @@ def _round_trip() -> Finding:
 def _insecure_settings() -> Iterator[Finding]:
     try:
         from penstock.cli.insecure_settings import Deployment, SourceFacts, warnings
-        from penstock.kit.config import load
         from penstock.kit.errors import InvalidInput
+        from penstock.wiring.settings import load
     except ImportError as e:
         yield Finding(
             what="settings",

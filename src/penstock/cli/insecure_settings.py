@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from pydantic import JsonValue, SecretStr
 
-    from penstock.kit.config import Settings
+    from penstock.wiring.settings import Settings
 
 GROUP_AND_OTHERS = 0o077
 OTHERS = 0o007

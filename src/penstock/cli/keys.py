@@ -18,8 +18,8 @@ from penstock.cli.output import FAILED, USAGE, Json, complain, emit, out, patien
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from penstock.kit.config import Settings
     from penstock.sources.key_rotation import Rekeyed
+    from penstock.wiring.settings import Settings
 
 
 def rekey(
@@ -28,7 +28,8 @@ def rekey(
     json: Json = False,
 ) -> int:
     """Seal all credentials with the current key, whichever key sealed them before."""
-    from penstock.kit import config, vault
+    from penstock.kit import vault
+    from penstock.wiring import settings as config
 
     if new_key:
         key = vault.new_key()

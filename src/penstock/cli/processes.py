@@ -30,8 +30,8 @@ def serve(
 ) -> int:
     """Run the control plane, in as many processes as are asked for."""
     with loading():
-        from penstock.kit import config
         from penstock.wiring import control_plane
+        from penstock.wiring import settings as config
 
     asked = {
         "host": host,
@@ -55,7 +55,7 @@ def worker(
 ) -> int:
     """Run a worker. QUEUES is a list with commas."""
     with loading():
-        from penstock.kit import config
+        from penstock.wiring import settings as config
         from penstock.wiring.worker import run_worker
 
     options = {"worker_queues": queues, "worker_slots": slots}
@@ -85,8 +85,8 @@ def migrate(
 ) -> int:
     """Bring the schema of PENSTOCK_DATABASE_URL up to date."""
     from penstock.jobs import scaling
-    from penstock.kit import config
     from penstock.kit import migrate as migrations
+    from penstock.wiring import settings as config
     from penstock.wiring.migrations import MIGRATION_PACKAGES
 
     found_migrations = migrations.find(MIGRATION_PACKAGES)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pydantic import SecretStr
 
 from penstock.graph_server.settings import SECRETS
-from penstock.kit.config import Settings
+from penstock.wiring.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,7 +13,7 @@ from penstock.cli.tabular import table
 
 if TYPE_CHECKING:
     from penstock.cli.documents import Setting
-    from penstock.kit.config import Settings
+    from penstock.wiring.settings import Settings
 
 HIDDEN = "••••••"
 INSIDE = ("catalogs", "maintenance_engines")
@@ -23,7 +23,7 @@ INSIDE = ("catalogs", "maintenance_engines")
 def config(name: str | None = None, *, json: Json = False) -> int:
     """Show the settings in force, or one: its value, where it comes from (default, file, secret,
     environment)."""
-    from penstock.kit.config import load
+    from penstock.wiring.settings import load
 
     settings = load()
     origins = _origins(settings)

@@ -27,11 +27,12 @@ from penstock.cli.secret_files import move_to_files
 from penstock.client._async.transport import AsyncTransport
 from penstock.client.address import Address
 from penstock.client.errors import ClientError
-from penstock.kit import child_process, config
+from penstock.kit import child_process
 from penstock.kit.errors import Conflict, InvalidInput, Unavailable
 from penstock.kit.migrate import find, migrate
 from penstock.kit.postgres import database
 from penstock.wiring.migrations import MIGRATION_PACKAGES
+from penstock.wiring.settings import Settings, load
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
@@ -110,7 +111,7 @@ class Stack:
         self.home.secret("operator_token")
         self._held.enter_context(self._take(self.home))
         port = self._free_port()
-        settings = config.load(home=self.home.folder, port=port)
+        settings = load(home=self.home.folder, port=port)
         if settings.tls_cert is not None:
             raise InvalidInput(
                 "`penstock up` serves this machine alone, over HTTP.",
@@ -194,7 +195,7 @@ class Stack:
         }
         return furnished | inherited | own | self._extra
 
-    def _plane_environment(self, settings: config.Settings, dsn: str) -> dict[str, str]:
+    def _plane_environment(self, settings: Settings, dsn: str) -> dict[str, str]:
         keys = secret_keys(settings, self.home)
         pooler = settings.database_pooler
         database = {"PENSTOCK_DATABASE_URL": pooler or dsn}

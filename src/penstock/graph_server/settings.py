@@ -14,12 +14,13 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from penstock.kit import config
 from penstock.kit.errors import InvalidInput
+from penstock.kit.settings import ControlPlaneSettings, LogSettings
 from penstock.storage.object_store import StoreOptions
+from penstock.storage.settings import StorageSettings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from penstock.kit.config import Settings
 
 _GIB = 1024**3
 _CACHE_SHARE = 0.5
@@ -39,6 +40,12 @@ SECRETS = frozenset(
     }
 )
 """Settings that a launcher hands over where no other process can read them."""
+
+
+class PlatformSettings(LogSettings, StorageSettings, ControlPlaneSettings):
+    """What a graph server reads of the platform's settings; the others are none of its business."""
+
+    model_config = SettingsConfigDict(extra="ignore")
 
 
 class GraphServerSettings(BaseSettings):
@@ -175,7 +182,7 @@ def load() -> Start:
         instance = InstanceSettings.model_validate(_own(secrets_in_files() | os.environ | secrets))
     except ValidationError as e:
         raise _wrong(e) from None
-    start = _start(instance, config.load(**_platform(secrets)))
+    start = _start(instance, config.load(PlatformSettings, **_platform(secrets)))
     for name in [name for name in os.environ if name.startswith("PENSTOCK_")]:
         del os.environ[name]
     return start
@@ -232,7 +239,7 @@ def _wrong(error: ValidationError) -> InvalidInput:
     return InvalidInput(f"{PREFIX}{name.upper()}: {first['msg']}.")
 
 
-def _start(instance: InstanceSettings, settings: Settings) -> Start:
+def _start(instance: InstanceSettings, settings: PlatformSettings) -> Start:
     secret = settings.storage_secret_access_key
     return Start(
         instance=instance,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from penstock.jobs.model import Fence, JobId, JobView
-    from penstock.kit.config import Settings
+    from penstock.kit.settings import ControlPlaneSettings
 
 RETRY_SECONDS = 300.0
 CONCURRENT_CALLS = 8
@@ -72,7 +72,7 @@ class ControlPlaneClient(HttpJobStore):
 C = TypeVar("C", bound=HttpJobStore)
 
 
-def client_factory(settings: Settings, client: type[C]) -> Callable[[], C]:
+def client_factory(settings: ControlPlaneSettings, client: type[C]) -> Callable[[], C]:
     """Makes clients of the control plane that the settings name."""
     if settings.service_token is None:
         raise InvalidInput(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Self
 
-    from penstock.kit.config import Settings
+    from penstock.sources.settings import SourceSettings
 
 _SIZE = re.compile(r"^(?P<number>[0-9]{1,9}(\.[0-9]{1,3})?) ?(?P<prefix>[KMGT])(?P<binary>i?)B$")
 Size: TypeAlias = Annotated[str, Field(pattern=_SIZE.pattern)]
@@ -103,7 +103,7 @@ class Ceilings:
     wait_seconds: int
 
     @classmethod
-    def of(cls, settings: Settings) -> Self:
+    def of(cls, settings: SourceSettings) -> Self:
         return cls(**{name: getattr(settings, f"source_{name}") for name in cls.__slots__})
 
     def check(self, kind: str, config: Mapping[str, Any]) -> None:

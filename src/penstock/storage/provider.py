@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from penstock.storage.object_store import StoreOptions, open_store
 
 if TYPE_CHECKING:
-    from penstock.kit.config import Settings
     from penstock.storage.contract import Store
+    from penstock.storage.settings import StorageSettings
 
 
 class ObjectStoreProvider:
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: StorageSettings) -> None:
         self._settings = settings
         self._store: Store | None = None
 
@@ -36,7 +36,7 @@ class ObjectStoreProvider:
         return (self._settings.storage_engine_url or self._settings.storage_root).rstrip("/")
 
 
-def _options(settings: Settings) -> StoreOptions:
+def _options(settings: StorageSettings) -> StoreOptions:
     secret = settings.storage_secret_access_key
     return StoreOptions(
         endpoint=settings.storage_endpoint,

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from penstock.accounts.users import Audit
     from penstock.api.identity import Authenticator
     from penstock.jobs.notifier import Notifier
-    from penstock.kit.config import Settings
     from penstock.kit.db import Db
+    from penstock.wiring.settings import Settings
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 CHANGED = "accounts-changed"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, ProcessCollector
@@ -73,9 +74,9 @@ if TYPE_CHECKING:
     from penstock.accounts.instance_token import InstanceTokens
     from penstock.jobs.gates import GateHandler
     from penstock.jobs.kinds import Kinds
-    from penstock.kit.config import Settings
     from penstock.launchers.contract import Launcher
     from penstock.operations.loop_status import LoopStatusStore
+    from penstock.wiring.settings import Settings
 
 SCHEDULER_SECONDS = 1.0
 REAPER_GRACE = 6
@@ -179,7 +180,7 @@ def serve(settings: Settings) -> int:
     """Run a control plane until SIGTERM or SIGINT."""
     if settings.processes > 1:
         return processes.serve(settings, MIGRATION_PACKAGES)
-    return server.serve(settings, build_control_plane, MIGRATION_PACKAGES)
+    return server.serve(settings, partial(build_control_plane, settings), MIGRATION_PACKAGES)
 
 
 def _loops(

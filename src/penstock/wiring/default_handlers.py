@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from penstock.jobs.kinds import JobKind
-    from penstock.kit.config import Settings
+    from penstock.wiring.settings import Settings
 
 Services = TypeVar("Services")
 

@@ -38,10 +38,10 @@ if TYPE_CHECKING:
     from penstock.graphs.snapshots.repository import Snapshots
     from penstock.jobs.notifier import Notifier
     from penstock.kit.background import BackgroundHealth
-    from penstock.kit.config import Settings
     from penstock.kit.db import Db
     from penstock.kit.loop import LoopMetrics
     from penstock.launchers.contract import Launcher
+    from penstock.wiring.settings import Settings
 
 RECONCILE_SECONDS = 300.0
 MONITOR_SECONDS = 60.0

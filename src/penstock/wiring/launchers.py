@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from penstock.kit.background import BackgroundHealth
-    from penstock.kit.config import Settings
     from penstock.launchers.contract import Launcher
+    from penstock.wiring.settings import Settings
 
 
 @asynccontextmanager

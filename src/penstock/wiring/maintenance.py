@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from penstock.jobs.store import PgJobStore
-    from penstock.kit.config import Settings
     from penstock.kit.db import Db
     from penstock.kit.loop import LoopMetrics
+    from penstock.wiring.settings import Settings
 
 
 @asynccontextmanager

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from penstock.api.services import Loops
     from penstock.jobs.announcer import Outbox
     from penstock.jobs.store import PgJobStore
-    from penstock.kit.config import Settings
     from penstock.kit.db import Db
     from penstock.kit.loop import LoopMetrics
+    from penstock.wiring.settings import Settings
 
 LOOK_SECONDS = 5.0
 

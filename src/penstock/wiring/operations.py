@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
     from penstock.api.services import Graphs, Loops
     from penstock.jobs.store import PgJobStore
-    from penstock.kit.config import Settings
     from penstock.kit.db import Db
     from penstock.kit.loop import LoopMetrics
     from penstock.sources.contract import Source
+    from penstock.wiring.settings import Settings
 
 LIFECYCLE_SECONDS = 300.0
 CLEANUP_SECONDS = 86_400.0

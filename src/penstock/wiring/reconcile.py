@@ -19,10 +19,10 @@ from penstock.storage.provider import ObjectStoreProvider
 
 if TYPE_CHECKING:
     from penstock.jobs.store import PgJobStore
-    from penstock.kit.config import Settings
     from penstock.kit.db import Db
     from penstock.kit.loop import LoopMetrics
     from penstock.sources.repository import DataSources
+    from penstock.wiring.settings import Settings
 
 UPLOAD_EXPIRY_SECONDS = 3600.0
 

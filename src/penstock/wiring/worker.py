@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from penstock.jobs.handler import Handlers
     from penstock.jobs.kinds import Kinds
-    from penstock.kit.config import Settings
+    from penstock.wiring.settings import Settings
 
 log = logging.get(__name__)
 

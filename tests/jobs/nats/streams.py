@@ -12,7 +12,7 @@ from nats.js.errors import NotFoundError
 
 from penstock.jobs.nats.reannouncer import Reannouncer
 from penstock.jobs.nats.settings import NatsSettings
-from penstock.kit.config import Settings
+from penstock.wiring.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from pydantic import SecretStr
 
-    from penstock.kit.config import Settings
+    from penstock.jobs.settings import TransportSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,7 @@ class NatsSettings:
     tls_key: Path | None = None
 
     @classmethod
-    def of(cls, settings: Settings) -> NatsSettings:
+    def of(cls, settings: TransportSettings) -> NatsSettings:
         return cls(
             servers=tuple(
                 server.strip() for server in (settings.nats_url or "").split(",") if server.strip()

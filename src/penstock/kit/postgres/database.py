@@ -20,14 +20,14 @@ from penstock.kit.postgres.settings import ClusterSettings, Shutdown
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from penstock.kit.config import Settings
+    from penstock.kit.settings import DatabaseSettings
 
 log = logging.get(__name__)
 _RESTART_SECONDS = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 
 
 @asynccontextmanager
-async def database(settings: Settings) -> AsyncIterator[str]:
+async def database(settings: DatabaseSettings) -> AsyncIterator[str]:
     """Its DSN, past any pooler. With PENSTOCK_DATABASE_URL nothing is started; data of an older
     major keep their major. A server of our own that ends by itself is started again under the same
     DSN."""

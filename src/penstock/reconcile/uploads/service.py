@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     import asyncpg
 
     from penstock.kit.concurrency_limit import ConcurrencyLimit
-    from penstock.kit.config import Settings
     from penstock.kit.db import Db, Tx
     from penstock.kit.loop import LoopMetrics
     from penstock.reconcile.recipes.model import Side
     from penstock.reconcile.runs.side_input import SideInput
     from penstock.reconcile.runs.side_input import StoredFile as InputFile
+    from penstock.reconcile.settings import UploadSettings
     from penstock.reconcile.uploads.parsing.parser import Parser
     from penstock.storage.contract import Store
 
@@ -89,7 +89,7 @@ class UploadQuota:
     days: int = 30
 
     @classmethod
-    def of(cls, settings: Settings) -> UploadQuota:
+    def of(cls, settings: UploadSettings) -> UploadQuota:
         return cls(
             max_bytes=settings.upload_max_mb * MB,
             user_bytes=settings.upload_quota_mb * MB,

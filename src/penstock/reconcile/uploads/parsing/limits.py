@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from penstock.kit.errors import InvalidInput, PayloadTooLarge
 
 if TYPE_CHECKING:
-    from penstock.kit.config import Settings
+    from penstock.reconcile.settings import UploadSettings
 
 MB = 1024 * 1024
 RATIO_FREE_BYTES = 10 * MB
@@ -33,7 +33,7 @@ class TableLimits:
     """Cells of a sheet from its first to its last, including empty ones: a reader allocates all."""
 
     @classmethod
-    def of(cls, settings: Settings) -> TableLimits:
+    def of(cls, settings: UploadSettings) -> TableLimits:
         return cls(
             unpacked_bytes=settings.upload_unpacked_mb * MB,
             ratio=settings.upload_ratio,

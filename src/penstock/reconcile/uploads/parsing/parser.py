@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from penstock.kit.config import Settings
     from penstock.reconcile.recipes.model import Side
+    from penstock.reconcile.settings import UploadSettings
     from penstock.reconcile.uploads.parsing.messages import ParserAnswer, Request
     from penstock.reconcile.uploads.tabular import Reading
 
@@ -51,7 +51,7 @@ class Parser:
         )
 
     @classmethod
-    def of(cls, settings: Settings) -> Parser:
+    def of(cls, settings: UploadSettings) -> Parser:
         limits = ProcessLimits(
             memory_bytes=settings.upload_memory_mb * MB,
             cpu_seconds=settings.upload_cpu_seconds,
