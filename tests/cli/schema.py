@@ -12,7 +12,7 @@ _PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean", types
 
 
 def schema(hint: Any) -> dict[str, Any]:
-    if hint is Any or hint == typing.ForwardRef("JsonValue"):
+    if hint in (Any, object) or hint == typing.ForwardRef("JsonValue"):
         return {}
     if hint in _PLAIN:
         return {"type": _PLAIN[hint]}
