@@ -394,3 +394,17 @@ async def test_every_query_is_logged_with_its_author_and_digest_and_without_its_
         ("statement", "cypher", "ada")
     ] * 2
     assert "nobody-else-s-business" not in server.log.read_text()
+
+
+@pytest.mark.parametrize(
+    ("path", "cypher"), [("/query", "query"), ("/subgraph", "cypher")], ids=["query", "subgraph"]
+)
+async def test_parameters_that_nest_too_deeply_are_refused_and_take_no_place(
+    server: GraphServer, path: str, cypher: str
+) -> None:
+    deep = json.loads("[" * 500 + "]" * 500)
+    body = {cypher: "MATCH (n:City) WHERE n.name = $p RETURN n", "parameters": {"p": deep}}
+    for _ in range(20):  # more than queries run at once
+        answer = await server.http.post(path, json=body)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (400, "RYUGRAPH_ERROR")
+    assert await server.rows("RETURN 1") == [[1]]

@@ -221,6 +221,7 @@ class Engine:
             if query.wants_alone:
                 await self._take_all_slots(query)
             life = await self._inspected_life(query)
+            packed = query.packed()
             channel = life.take(query)
         except wire.EngineGone:
             self._give_slot(query)
@@ -234,7 +235,7 @@ class Engine:
             query.sharing = loop.call_later(ALONE_SECONDS, self._give_slots, query, 1)
         if query.on_trial:
             self._task(self._watch_memory(life))
-        reading = asyncio.ensure_future(exchange(channel, query.packed()))
+        reading = asyncio.ensure_future(exchange(channel, packed))
         waiting: set[asyncio.Future[wire.Frame] | asyncio.Future[None]] = {reading}
         if watch is not None:
             waiting.add(watch)

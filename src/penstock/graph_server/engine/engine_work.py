@@ -14,8 +14,6 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict
 
-import orjson
-
 from penstock.graph_server.engine.neighbourhood import Neighborhood, search
 from penstock.graph_server.queries import graph_files
 from penstock.graph_server.queries.results import Own, arrow_stream, encode, fetch, stream_rows
@@ -249,18 +247,7 @@ class Work:
 
 
 def check_parameters(query: CypherQuery, parameters: Mapping[str, JsonValue]) -> None:
-    """The engines would take a parameter that is not there for null, and each fails in its own way
-    at a value that cannot be written as JSON again."""
-    try:
-        orjson.dumps(parameters)
-    except TypeError as e:
-        raise CypherError(
-            f"A parameter has a value that no engine can hold: {e}.",
-            hint=(
-                "Integers have 64 bits, texts are valid Unicode, and lists and maps nest up to "
-                "250 levels."
-            ),
-        ) from e
+    """The engines would take a parameter that is not there for null."""
     if missing := sorted(query.parameters - parameters.keys()):
         raise CypherError(
             f"The query names ${missing[0]}, which is not among its parameters.", missing=missing

@@ -15,6 +15,7 @@ from starlette.requests import Request
 from penstock.graph_server.http.errors import reply
 from penstock.graph_server.http.identity import trusted
 from penstock.graph_server.queries import query as queries
+from penstock.graphdb.errors import CypherError
 from penstock.kit.asgi import Replayed, is_plain_json
 from penstock.kit.errors import PenstockError
 
@@ -58,6 +59,7 @@ class DirectQueries:
             return None
         try:
             body = queries.QueryBody.model_validate(orjson.loads(content))
-        except ValueError:
+            queries.check_values(body.parameters)
+        except (ValueError, CypherError):
             return None
         return await queries.run(self._served, body, request)

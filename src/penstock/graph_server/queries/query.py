@@ -1,8 +1,10 @@
 """`POST /query`: runs Cypher and returns rows or an Arrow stream."""
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Annotated
 
+import orjson
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
@@ -16,6 +18,7 @@ from penstock.graph_server.http.client_connection import gone
 from penstock.graph_server.http.identity import Trusted
 from penstock.graph_server.queries.results import ARROW
 from penstock.graph_server.served_graph import Served
+from penstock.graphdb.errors import CypherError
 from penstock.kit import logging
 from penstock.kit.errors import InvalidInput
 from penstock.kit.json_value import JsonValue
@@ -50,12 +53,14 @@ def router(served: Served) -> APIRouter:
 
     @routes.post("/query")
     async def query(body: QueryBody, request: Request, caller: Trusted) -> Response:  # noqa: ARG001 - it must be one
+        check_values(body.parameters)
         return await run(served, body, request)
 
     return routes
 
 
 async def run(served: Served, body: QueryBody, request: Request) -> Response:
+    """`body` was checked by `check_values`."""
     _note(body, request)
     engine, timeout = served.graph.engine, timeout_of(served, body.timeout_ms)
     is_stream = ARROW in request.headers.get("accept", "")
@@ -65,6 +70,19 @@ async def run(served: Served, body: QueryBody, request: Request) -> Response:
             partial(_question, served, body), timeout=timeout, gone=partial(gone, request)
         )
     return await respond(answer, ARROW if is_stream else JSON)
+
+
+def check_values(parameters: Mapping[str, JsonValue]) -> None:
+    """Refuse a value that cannot be written as JSON again: each engine fails at it in its own way,
+    and one that nests deeply does not even get to the engine's process."""
+    try:
+        orjson.dumps(parameters)
+    except TypeError as e:
+        raise CypherError(
+            f"A parameter has a value that no engine can hold: {e}.",
+            hint="Integers have 64 bits, texts are valid Unicode, and lists and maps nest up to"
+            " 250 levels.",
+        ) from e
 
 
 def _note(body: QueryBody, request: Request) -> None:

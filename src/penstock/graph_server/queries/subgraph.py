@@ -11,7 +11,7 @@ from penstock.graph_server.http.body_limit import QueryRoute
 from penstock.graph_server.http.client_connection import gone
 from penstock.graph_server.http.identity import Trusted
 from penstock.graph_server.queries import graph_files
-from penstock.graph_server.queries.query import Parameters, respond, timeout_of
+from penstock.graph_server.queries.query import Parameters, check_values, respond, timeout_of
 from penstock.graph_server.served_graph import Served
 
 MOST_NODES = 50_000
@@ -49,6 +49,7 @@ def router(served: Served) -> APIRouter:
 
     @routes.post("/subgraph")
     async def subgraph(body: SubgraphBody, request: Request, caller: Trusted) -> Response:  # noqa: ARG001 - it must be one
+        check_values(body.parameters)
         timeout = timeout_of(served, body.timeout_ms)
         with served.tally.counted():
             answer = await served.graph.engine.subgraph(
