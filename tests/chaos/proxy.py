@@ -2,7 +2,7 @@
 
 `cut` resets every connection now; `swallow` lets the next requests through to the server and resets
 before a byte of the reply comes back (the write lands, the caller never knows); `slow` delays for a
-while; a dead upstream is skipped.
+while; `drop` loses every byte and closes nothing; a dead upstream is skipped.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ class Proxy:
         self._pairs: set[tuple[asyncio.StreamWriter, asyncio.StreamWriter]] = set()
         self._swallow = 0
         self._delay = 0.0
+        self._dropping = False
         self._server: asyncio.Server | None = None
 
     async def start(self) -> None:
@@ -49,6 +50,9 @@ class Proxy:
 
     def slow(self, seconds: float) -> None:
         self._delay = seconds
+
+    def drop(self, dropping: bool) -> None:
+        self._dropping = dropping
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         opened = await self._connect()
@@ -88,8 +92,9 @@ class Proxy:
                 raise _Swallowed
             if self._delay:
                 await asyncio.sleep(self._delay)
-            writer.write(data)
-            await writer.drain()
+            if not self._dropping:
+                writer.write(data)
+                await writer.drain()
         raise ConnectionResetError
 
 

@@ -36,11 +36,7 @@ async def nats_transport(
     if outbox is None:
         yield ()
         return
-    if importlib.util.find_spec("nats") is None:
-        raise InvalidInput(
-            "PENSTOCK_QUEUE is nats, and the client of NATS is not installed.",
-            hint="pip install 'penstock[nats]'",
-        )
+    check_installed()
     from penstock.jobs.nats.settings import NatsSettings
     from penstock.jobs.nats.transport import NatsTransport
 
@@ -48,3 +44,15 @@ async def nats_transport(
     nats.tls()
     async with NatsTransport(db, store, outbox, nats, registry=registry) as transport:
         yield (transport.reannouncer(every=LOOK_SECONDS, metrics=metrics),)
+
+
+def check_installed() -> None:
+    if not is_installed():
+        raise InvalidInput(
+            "PENSTOCK_QUEUE is nats, and the client of NATS is not installed.",
+            hint="pip install 'penstock[nats]'",
+        )
+
+
+def is_installed() -> bool:
+    return importlib.util.find_spec("nats") is not None

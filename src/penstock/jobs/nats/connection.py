@@ -39,6 +39,10 @@ CHECK_SECONDS = 5.0
 CHECK_TIMEOUT = 3
 CLOSE_SECONDS = 2.0
 API_SECONDS = 5.0
+OUR_CERTIFICATE = (
+    "A server that wants certificates of its clients does so while PENSTOCK_NATS_TLS_CERT and"
+    " PENSTOCK_NATS_TLS_KEY are not set, or are of an authority that it does not know."
+)
 QUEUE_HEADER = "Penstock-Queue"
 ORDER_HEADER = "Penstock-Order"
 
@@ -136,6 +140,10 @@ class Connection:
                 f"No NATS server can be reached at {self._where()}: {self._error or 'no answer'}.",
                 hint="Check PENSTOCK_NATS_URL.",
             ) from self._error
+        except ConnectionError as e:
+            raise NatsUnavailable(
+                f"NATS at {self._where()} closed the connection: {e}.", hint=OUR_CERTIFICATE
+            ) from e
         except (nats.errors.Error, OSError, TimeoutError) as e:
             raise explain(e, f"connecting to {self._where()}") from e
 

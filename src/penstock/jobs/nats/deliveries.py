@@ -132,6 +132,7 @@ class Deliveries:
                 task.result()
         finally:
             await cancel_until_done(*tasks)
+            await asyncio.gather(*tasks, return_exceptions=True)
             await self._give_back(source)
 
     async def _receive(self, source: JetStreamContext.PullSubscription) -> None:

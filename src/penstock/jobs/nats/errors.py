@@ -23,6 +23,11 @@ TLS = (
     "Set PENSTOCK_NATS_TLS_CA to the authority of the server's certificate; a server that wants"
     " certificates of its clients needs PENSTOCK_NATS_TLS_CERT and PENSTOCK_NATS_TLS_KEY as well."
 )
+NOBODY = (
+    nats.errors.NoRespondersError,
+    nats.js.errors.NoStreamResponseError,
+    nats.js.errors.ServiceUnavailableError,
+)
 
 
 class NatsUnavailable(Unavailable):
@@ -55,30 +60,28 @@ def explained(doing: str) -> Iterator[None]:
 
 
 def explain(error: Exception, doing: str) -> PenstockError:
-    text = str(error).strip()
+    text = str(error).strip().removeprefix("nats: ").rstrip(".")
     low = text.lower()
     if isinstance(error, nats.errors.AuthorizationError) or "authorization" in low:
         return NatsMisconfigured("NATS refuses our credentials.", hint=CREDENTIALS)
     if "authentication" in low:
-        return NatsMisconfigured(
-            f"NATS refuses our credentials ({text.removeprefix('nats: ')}).", hint=CREDENTIALS
-        )
+        return NatsMisconfigured(f"NATS refuses our credentials ({text}).", hint=CREDENTIALS)
     if isinstance(error, ssl.SSLError) or "tls" in low:
         return NatsMisconfigured(f"TLS with NATS failed: {text}.", hint=TLS)
     if "permissions violation" in low:
         return NatsMisconfigured(
-            f"NATS does not let our user do this ({text.removeprefix('nats: ')}).",
+            f"NATS does not let our user do this ({text}).",
             hint="docs/guides/operating.md lists the subjects that it needs.",
+        )
+    if isinstance(error, NOBODY):
+        return NatsUnavailable(
+            f"Nobody answered while {doing}.",
+            hint="The stream is missing, or the NATS server runs without JetStream (-js).",
         )
     if isinstance(error, nats.js.errors.APIError):
         return NatsUnavailable(
             f"JetStream refused while {doing}: {error.description or 'no reason given'}"
             f" (code {error.err_code or error.code})."
-        )
-    if isinstance(error, (nats.errors.NoRespondersError, nats.js.errors.NoStreamResponseError)):
-        return NatsUnavailable(
-            f"Nobody answered while {doing}.",
-            hint="The stream is missing, or the NATS server runs without JetStream (-js).",
         )
     if isinstance(error, TimeoutError):
         return NatsUnavailable(f"NATS did not answer in time while {doing}.")
