@@ -56,8 +56,8 @@ ui: ## Build the graph drawing from ui/ into the package (needs Node 20; users n
 
 N ?= 1000
 .PHONY: chaos
-chaos: generate ## Storm N schedules (default 1000) and check the history; SEED=n replays one
-	@$(PY) -m tests.chaos --schedules $(N) $(if $(SEED),--seed $(SEED))
+chaos: generate ## Storm N schedules (default 1000) and check the history; SEED=n replays one, QUEUE=nats announces by NATS
+	@$(PY) -m tests.chaos --schedules $(N) $(if $(SEED),--seed $(SEED)) $(if $(QUEUE),--queue $(QUEUE))
 
 .PHONY: fuzz
 fuzz: fetch ## Run the fuzzer NAME (api, graphs, maintenance, reconcile, snapshots) on N generated cases (default 1000); SEED=n replays

@@ -1,4 +1,4 @@
-"""`make chaos N=1000 SEED=…`: a storm, its figures, and what the checker found."""
+"""`make chaos N=1000 SEED=… QUEUE=nats`: a storm, its figures, and what the checker found."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--schedules", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--queue", choices=["postgresql", "nats"], default="postgresql")
     parser.add_argument(
         "--keep", action="store_true", help="keep the logs of a storm that went well, too"
     )
@@ -34,7 +35,13 @@ def main() -> int:
     console.print(f"seed {seed}, {options.schedules} schedules, logs in {folder}")
     with console.status("") as status:
         report = asyncio.run(
-            run_faults(folder, seed=seed, schedules=options.schedules, say=status.update)
+            run_faults(
+                folder,
+                seed=seed,
+                schedules=options.schedules,
+                with_nats=options.queue == "nats",
+                say=status.update,
+            )
         )
     show(console, report)
     if not report.judgement.faults and not options.keep:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import asyncpg
 
+from penstock.jobs.announcer import Outbox
 from penstock.jobs.http_store import HttpJobStore
 from penstock.jobs.kinds import Kinds
 from penstock.jobs.store import ENGINE_SETTINGS, PgJobStore
@@ -20,6 +21,7 @@ from penstock.kit.errors import Conflict, PenstockError, Unavailable
 from tests.chaos import checker, history, nemesis
 from tests.chaos.jobs import draw
 from tests.chaos.kinds import KINDS
+from tests.chaos.nats_faults import STREAMS
 from tests.chaos.world import TOKEN, World
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from penstock.jobs.model import GroupSpec, JobSpec
+    from tests.servers.nats import NatsServer
 
 LOCKS = 12
 MOST_LIVE = 120
@@ -44,13 +47,18 @@ class Report:
 
 
 async def run_faults(
-    folder: Path, *, seed: int, schedules: int, say: Callable[[str], None] = lambda _: None
+    folder: Path,
+    *,
+    seed: int,
+    schedules: int,
+    with_nats: bool = False,
+    say: Callable[[str], None] = lambda _: None,
 ) -> Report:
     """Schedules `seed`, `seed + 1`, …; each can be replayed alone by its number."""
     journal = history.Journal(folder / "storm.jsonl")
     faults: Counter[str] = Counter()
     started = time.monotonic()
-    async with World(folder) as world, _stores(world) as (http, direct):
+    async with World(folder, with_nats=with_nats) as world, _stores(world) as (http, direct):
         patron = Patron(http, direct, journal)
         raging: set[asyncio.Task[list[str]]] = set()
         for number in range(seed, seed + schedules):
@@ -67,6 +75,8 @@ async def run_faults(
             faults.update(await task)
         world.thaw()
         await _until_fewer(world, 0, patience=CALM_SECONDS)
+        if world.nats is not None:
+            await _until_acknowledged(world.nats)
         await asyncio.sleep(1.5)  # woken zombies have their say before the books are closed
         events = await history.read(folder, world.dsn)
         exits = Counter(world.exits.values())
@@ -79,7 +89,7 @@ async def _stores(world: World) -> AsyncIterator[tuple[HttpJobStore, PgJobStore]
     async with (
         HttpJobStore(world.url, TOKEN) as http,
         Db(world.dsn, size=4, settings=ENGINE_SETTINGS) as db,
-        PgJobStore(db, Kinds(KINDS)) as direct,
+        PgJobStore(db, Kinds(KINDS), outbox=Outbox() if world.with_nats else None) as direct,
     ):
         yield http, direct
 
@@ -134,6 +144,19 @@ class Patron:
         except (Conflict, Unavailable):
             return  # it was over already, or nobody said yes
         self._journal.note("cancelled", job_id=job_id)
+
+
+async def _until_acknowledged(server: NatsServer) -> None:
+    """No message is left of a job that is over: a scaler would start workers for it."""
+    async with asyncio.timeout(CALM_SECONDS):
+        while True:
+            try:
+                lags = [await asyncio.to_thread(server.lag, stream) for stream in STREAMS]
+            except (LookupError, OSError):
+                lags = []  # a control plane makes the stream again
+            if lags == [0, 0]:
+                return
+            await asyncio.sleep(0.2)
 
 
 async def _until_fewer(world: World, most: int, patience: float = 60.0) -> None:

@@ -7,8 +7,10 @@ from signal import SIGCONT, SIGKILL, SIGSTOP, SIGTERM
 from typing import TYPE_CHECKING
 
 import asyncpg
+import nats.errors
 
 from penstock.kit.postgres import Shutdown
+from tests.chaos.nats_faults import NATS_FAULTS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -124,7 +126,8 @@ FAULTS: dict[Callable[[World, Random], Awaitable[None]], int] = {
 
 async def rage(world: World, rng: Random) -> list[str]:
     """One schedule's faults; each at its own moment of the window."""
-    drawn = rng.choices(list(FAULTS), list(FAULTS.values()), k=rng.randint(1, 3))
+    faults = FAULTS | NATS_FAULTS if world.with_nats else FAULTS
+    drawn = rng.choices(list(faults), list(faults.values()), k=rng.randint(1, 3))
     moments = [rng.uniform(0, WINDOW) for _ in drawn]
     seeds = [rng.random() for _ in drawn]
     await asyncio.gather(
@@ -141,5 +144,5 @@ async def _at(
     await asyncio.sleep(moment)
     try:
         await fault(world, Random(seed))
-    except (OSError, asyncpg.PostgresError, asyncpg.InternalClientError):
-        return  # the database was down already: another fault came first
+    except (OSError, asyncpg.PostgresError, asyncpg.InternalClientError, nats.errors.Error):
+        return  # the database or NATS was down already: another fault came first

@@ -13,12 +13,14 @@ import pytest
 from tests.chaos.checker import judge
 from tests.chaos.faults_run import run_faults
 from tests.chaos.history import History
+from tests.chaos.nats_faults import NATS_FAULTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
 SCHEDULES = int(os.environ.get("PENSTOCK_CHAOS_SCHEDULES", "200"))
+NATS_SCHEDULES = 40
 T0 = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -45,6 +47,22 @@ async def test_no_storm_doubles_an_end_loses_a_job_or_leaks_a_lock(
     assert judgement.jobs > SCHEDULES
     assert judgement.stale_refused >= SCHEDULES, "the storm was too mild to prove anything"
     assert judgement.taken_over >= SCHEDULES // 20, "too few workers came back under their name"
+
+
+@pytest.mark.timeout(900)
+async def test_no_storm_does_so_where_jobs_are_announced_by_nats(
+    short_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """NATS is killed, cut off and filled, and its streams are deleted, beside all other faults."""
+    seed = random.randrange(1_000_000)
+    with capsys.disabled():
+        print(f"\nchaos: {NATS_SCHEDULES} schedules with NATS from seed {seed}")  # noqa: T201
+    folder = short_dir / "chaos-nats"
+    folder.mkdir()
+    report = await run_faults(folder, seed=seed, schedules=NATS_SCHEDULES, with_nats=True)
+    assert report.judgement.faults == []
+    assert report.judgement.jobs > NATS_SCHEDULES
+    assert report.faults.keys() & {fault.__name__ for fault in NATS_FAULTS}
 
 
 def good() -> History:

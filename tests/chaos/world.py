@@ -1,5 +1,5 @@
 """The deployment that the storm rages over: PostgreSQL, two control planes behind a proxy, a few
-workers."""
+workers, and where `queue` is `nats` a NATS server behind a proxy of its own."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from penstock.kit.postgres import Cluster, ClusterSettings
 from penstock.wiring.migrations import MIGRATION_PACKAGES
 from tests.chaos.proxy import Proxy
 from tests.servers import postgres
+from tests.servers.nats import NatsServer
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
@@ -45,7 +46,10 @@ class World:
     folder: Path
     workers: int = 4
     planes: int = 2
+    with_nats: bool = False
     proxy: Proxy = field(default_factory=Proxy)
+    nats: NatsServer | None = None
+    nats_proxy: Proxy = field(default_factory=Proxy)
     members: dict[str, Member] = field(default_factory=dict)
     exits: dict[str, int] = field(default_factory=dict)
     _cluster: Cluster | None = None
@@ -66,6 +70,8 @@ class World:
         await self._cluster.start()
         await migrate(self.dsn, find(MIGRATION_PACKAGES))
         await self.proxy.start()
+        if self.with_nats:
+            await self._start_nats()
         await self._start_zygote()
         for number in range(self.planes):
             await self.start_plane(f"plane-{number}")
@@ -84,6 +90,9 @@ class World:
         if self._reader is not None:
             self._reader.cancel()
         await self.proxy.stop()
+        if self.nats is not None:
+            await self.nats_proxy.stop()
+            self.nats.kill()
         if self._cluster is not None:
             await self._cluster.stop()
 
@@ -123,6 +132,12 @@ class World:
             "PENSTOCK_PORT": str(port),
             "PENSTOCK_REAP_SECONDS": "0.2",
         }
+        if self.with_nats:
+            environment |= {
+                "PENSTOCK_QUEUE": "nats",
+                "PENSTOCK_NATS_URL": f"nats://127.0.0.1:{self.nats_proxy.port}",
+                "PENSTOCK_NATS_STREAM_MB": "8",
+            }
         member = await self._start(name, "plane", environment)
         self.proxy.upstream(name, port)
         return member
@@ -159,6 +174,12 @@ class World:
         member = Member(name, role, await self._orders[order])
         self.members[name] = member
         return member
+
+    async def _start_nats(self) -> None:
+        self.nats = NatsServer(self.folder / "nats")
+        await asyncio.to_thread(self.nats.__enter__)
+        await self.nats_proxy.start()
+        self.nats_proxy.upstream("nats", self.nats.port)
 
     async def _start_zygote(self) -> None:
         self._zygote = await asyncio.create_subprocess_exec(

@@ -62,6 +62,10 @@ class NatsServer:
             )
         self._await()
 
+    @property
+    def running(self) -> bool:
+        return self._process is not None
+
     def kill(self) -> None:
         if self._process is not None:
             self._process.kill()

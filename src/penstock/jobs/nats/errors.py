@@ -73,7 +73,7 @@ def explain(error: Exception, doing: str) -> PenstockError:
             f"NATS does not let our user do this ({text}).",
             hint="docs/guides/operating.md lists the subjects that it needs.",
         )
-    if isinstance(error, NOBODY):
+    if isinstance(error, NOBODY) and not getattr(error, "description", None):
         return NatsUnavailable(
             f"Nobody answered while {doing}.",
             hint="The stream is missing, or the NATS server runs without JetStream (-js).",
