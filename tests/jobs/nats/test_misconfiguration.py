@@ -11,10 +11,10 @@ from nats.js import api
 from penstock.jobs.nats import connection
 from penstock.jobs.nats.settings import NatsSettings
 from penstock.jobs.nats.streams import CONSUMER
-from penstock.kit import config
-from penstock.kit.config import Settings
 from penstock.kit.errors import InvalidInput
 from penstock.wiring import nats as wiring
+from penstock.wiring import settings as config
+from penstock.wiring.settings import Settings
 from tests.api.control_plane import plane
 from tests.api.test_tls import pair
 from tests.jobs.nats.streams import jetstream, nats_settings
