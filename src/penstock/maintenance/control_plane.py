@@ -1,4 +1,8 @@
-"""Client for the control plane's maintenance API; every call carries the fence of the attempt."""
+"""What workers ask the control plane for a maintenance job; every call carries the fence.
+
+The handlers use it: the catalog's configuration and credentials, the metadata pointer of a shared
+catalog, other tables, and the outcomes of actions.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Job kinds of table maintenance, with their policies and handlers."""
+"""The kinds of maintenance jobs, each declared once: queue, lease, attempts, handler.
+
+The control plane and the workers read them; a handler is imported where it runs.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What maintenance jobs carry and ask for: the table, the actions, the engine, other tables."""
+"""What maintenance jobs carry and ask for: the table, the actions, the engine, other tables.
+
+Written by `service`, read by the handlers and the internal API. Values only.
+"""
 
 from __future__ import annotations
 

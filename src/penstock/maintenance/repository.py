@@ -1,4 +1,8 @@
-"""Stores table health, maintenance jobs and their outcomes in PostgreSQL."""
+"""The health of tables, maintenance jobs and their outcomes in PostgreSQL, and the pointers of the
+shared catalog.
+
+The control plane's: `service`, the planner and the internal API call it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Control plane client for the jobs of reconciliation runs."""
+"""What workers ask the control plane for a run besides the kernel's verbs, under their fence.
+
+The handlers of staging, matching and callbacks use it; workers have no database.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Routes of Iceberg tables and their maintenance, under both `/tables` and `/api/tables`."""
+"""Routes of Iceberg tables and their maintenance, under both `/tables` and `/api/tables`, and of
+the policies.
+"""
 
 from dataclasses import asdict
 from datetime import datetime

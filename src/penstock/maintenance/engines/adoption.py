@@ -1,4 +1,8 @@
-"""Checks before a remote engine runs an action, and what it changed according to the table."""
+"""Checks before a remote engine runs an action, and what it changed according to the table.
+
+`remote_handlers` calls it around a statement. It reads the table and its storage, and writes
+nothing.
+"""
 
 from __future__ import annotations
 

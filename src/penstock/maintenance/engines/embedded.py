@@ -1,4 +1,8 @@
-"""The embedded engine: runs actions with PyIceberg and Arrow in this process."""
+"""The embedded engine: plans and runs an action with PyIceberg and Arrow in this process.
+
+`handlers` calls it in a thread of a worker, `service` for a dry run. It may write and delete files
+of the table, and commits through the `TableAccess` that it is given.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Stores the maintenance policies in PostgreSQL; they are replaced as a whole."""
+"""The maintenance policies in PostgreSQL; they are replaced as a whole.
+
+The API replaces them, the planner reads them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""HTML report of a run: one self-contained file, rendered from the manifest alone."""
+"""The HTML report of a run: one self-contained file, rendered from the manifest alone.
+
+Called by the API for `GET /api/runs/{run_id}/report`. No I/O.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,9 @@
-"""Writes the evidence of a matching: matched, unmatched and duplicate records, and totals that must
-tie."""
+"""Writes the evidence of a finished matching: matched, unmatched and duplicate records, and totals
+that must tie.
+
+Called by `matching.execution`. It reads the engine's tables and the input files, and writes files
+in the scratch folder; `matching.handlers` stores them.
+"""
 
 from __future__ import annotations
 

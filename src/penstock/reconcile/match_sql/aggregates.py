@@ -1,4 +1,7 @@
-"""The aggregates of match_sql, and the names of its window functions."""
+"""The aggregates of match_sql, and the names of its window functions.
+
+`windows` calls `aggregate` for those that stand in an expression.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Casts of typed SQL, exact or refused: a value that does not fit fails the query, or is null."""
+"""Casts of typed SQL, exact or refused: a value that does not fit fails the query, or is null.
+
+Called for CAST by `cast_syntax`, and by functions that take dates or amounts.
+"""
 
 from __future__ import annotations
 

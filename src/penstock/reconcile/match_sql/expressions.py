@@ -1,4 +1,8 @@
-"""Compiles expression trees of match_sql to typed SQL, over the columns of a scope."""
+"""Compiles expression trees of match_sql to typed SQL, over the columns of a scope.
+
+`select` and `queries` call it. `conditions`, `cast_syntax` and `windows` compile their parts and
+call it for the operands.
+"""
 
 from __future__ import annotations
 

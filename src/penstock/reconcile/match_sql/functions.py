@@ -1,4 +1,8 @@
-"""The functions of match_sql by name: their arguments and the SQL they compile to."""
+"""The functions of match_sql by name: how many arguments they take and what they compile to.
+
+`expressions` compiles a call with `call`. Functions over texts and dates are in modules of their
+own.
+"""
 
 from __future__ import annotations
 

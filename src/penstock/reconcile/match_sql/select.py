@@ -1,4 +1,7 @@
-"""One SELECT of match_sql: FROM and joins, WHERE, GROUP BY, and the list of columns."""
+"""One SELECT of match_sql: FROM and joins, WHERE, GROUP BY, and the list of columns.
+
+`queries` calls it for each SELECT, and it calls `queries` for the tables and subqueries in it.
+"""
 
 from __future__ import annotations
 

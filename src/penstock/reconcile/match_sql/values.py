@@ -1,7 +1,8 @@
-"""Typed SQL expressions, and the operations on them.
+"""Typed SQL expressions: literals, common types, comparisons, and how a query fails.
 
 Engines cast, round and overflow differently. Here every cast is explicit, every result has a type
-that holds it, and a value that cannot be computed fails the query on every engine.
+that holds it, and a value that cannot be computed fails the query on every engine. Operations on
+values are in `arithmetic`, `casts` and `dates`.
 """
 
 from __future__ import annotations

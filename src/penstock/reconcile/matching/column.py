@@ -1,5 +1,8 @@
 """The columns of a side and the kinds of values that rules distinguish: numbers, text, days,
-timestamps, and others that can only be compared for equality."""
+timestamps, and others that can only be compared for equality.
+
+Read from an Arrow schema, without any data; recipes, staging and matching all use them.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
 """Manual decisions in a matching: pairs that are matched before any rule, and pairs that no rule
-may match."""
+may match.
+
+`matcher` takes them, from the payload of the job; `runs.items` stores them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The SQL that a recipe compiles to, for people who want to read it."""
+"""The SQL that a recipe compiles to, for people who want to read it.
+
+Called by `…/explain` of the API. It compiles for the recipe's engine and runs nothing.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
 """Links computed outside the engine and loaded back into it, and the choice of parts for 1:N and
-M:1 rules."""
+M:1 rules.
+
+`matcher` and `clusters` use it. It writes Parquet in the engine's scratch folder.
+"""
 
 from __future__ import annotations
 

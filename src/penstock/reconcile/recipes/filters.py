@@ -1,4 +1,7 @@
-"""Filters on the columns of a side, and typed parameters whose values a run provides."""
+"""Filters on the columns of a side, and typed parameters whose values a run provides.
+
+Parts of a recipe, as Pydantic models. No I/O; `staging.query` makes SQL of them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The recipe: a document that says which records of two sources belong together."""
+"""The recipe: a document that says which records of two sources belong together.
+
+Pydantic models of its form, without knowledge of columns: `validation` checks those. No I/O.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Recipes in PostgreSQL, with immutable versions."""
+"""Recipes in PostgreSQL, with immutable versions. The control plane's; workers get the recipe in
+their payload.
+"""
 
 from __future__ import annotations
 

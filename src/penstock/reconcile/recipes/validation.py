@@ -1,5 +1,9 @@
 """Validates recipes: all faults at once, each with a suggestion; first the document's form, then
-against the real columns."""
+against the real columns.
+
+Called by the API before anything is saved or run, and by the match on the columns that it read.
+No I/O.
+"""
 
 from __future__ import annotations
 

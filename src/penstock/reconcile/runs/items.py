@@ -1,5 +1,8 @@
-"""Manual decisions and notes on the records of a recipe. They outlive runs, and every change is
-audited."""
+"""Manual decisions and notes on the records of a recipe, in PostgreSQL. They outlive runs, and each
+change is audited.
+
+Called by the API; `repository` gives the decisions to the next run.
+"""
 
 from __future__ import annotations
 

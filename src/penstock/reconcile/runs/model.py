@@ -1,4 +1,4 @@
-"""A run: one execution of a recipe, from sources to evidence, and its states."""
+"""A run: one execution of a recipe, from sources to evidence, and its states. Values only."""
 
 from __future__ import annotations
 

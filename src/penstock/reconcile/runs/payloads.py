@@ -1,4 +1,7 @@
-"""Payloads of the jobs of a run, and its storage prefixes."""
+"""What the jobs of a run carry, and where its files are in the object store.
+
+Written by `repository` in the control plane, read by the handlers in workers.
+"""
 
 from __future__ import annotations
 

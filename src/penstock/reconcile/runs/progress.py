@@ -1,4 +1,4 @@
-"""Progress of a run, from the progress of its jobs."""
+"""The progress of a run, from what its jobs report. No I/O: `repository` reads the jobs."""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
-"""Creates, checks and previews runs: looks up sources and columns, reports faults, and enqueues
-valid runs."""
+"""Use cases of runs: checks a recipe against its sources and the caller's rights, previews it,
+suggests rules, and starts runs.
+
+Called by the API in the control plane. It reads sources, and leaves writing to the repositories.
+"""
 
 from __future__ import annotations
 

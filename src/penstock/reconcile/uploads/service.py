@@ -1,4 +1,8 @@
-"""Uploaded files: CSV, Parquet or Excel, stored as one Parquet file each."""
+"""Uploaded files: CSV, Parquet or Excel, stored as one Parquet file each, within a user's quota.
+
+Called by the API in the control plane. It writes rows in PostgreSQL and objects in the store; the
+file itself is read only by a parser process.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The common base of both Spark engines: statements, and recognizing own commits."""
+"""What both Spark engines have in common: their statements, and how a commit of theirs is known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much of a table is read to assess it."""
+"""How much of a table is read to assess it: its metadata, its manifests, or its storage too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A pool of open catalogs in the control plane. All calls block; call them from threads."""
+"""Open catalogs in the control plane, one of each. All calls block: call them from threads.
+
+`service` and the Iceberg REST API take catalogs and tables from it; workers open their own.
+"""
 
 from __future__ import annotations
 

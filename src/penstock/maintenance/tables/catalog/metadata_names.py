@@ -1,4 +1,7 @@
-"""Marks the names of metadata files with the attempt, so that leftovers can be identified."""
+"""Puts the attempt's name into the names of metadata files, so that leftovers can be identified.
+
+`catalogs` and `table_access` apply it to what an attempt opens.
+"""
 
 from __future__ import annotations
 

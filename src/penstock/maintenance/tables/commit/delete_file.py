@@ -1,4 +1,4 @@
-"""Writes position delete files."""
+"""Writes position delete files, for `actions.delete_rewrite` and the probe. Commits nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Size thresholds of compaction."""
+"""How large files should be, and how many make a rewrite worth its cost; numbers of properties."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Reads the live data and delete files of a snapshot from its manifests."""
+"""Reads the live data and delete files of a snapshot from its manifests.
+
+The actions, `assessment` and `commit` use it. It reads manifests only, never data files.
+"""
 
 from __future__ import annotations
 

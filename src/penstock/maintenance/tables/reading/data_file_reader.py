@@ -1,4 +1,7 @@
-"""Reads the rows of a data file in the table's current schema, without deleted rows."""
+"""Reads the rows of a data file in the table's current schema, without deleted rows.
+
+The rewrite's only reader; `verification` compares what it gives with other readers.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Reads position delete files."""
+"""Reads position delete files: which rows of which data files are deleted.
+
+Rewrites apply and merge them; `commit.replacement` asks whether a new one is about its inputs.
+"""
 
 from __future__ import annotations
 

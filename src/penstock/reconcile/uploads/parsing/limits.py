@@ -1,4 +1,4 @@
-"""Size and content limits of uploaded files."""
+"""Limits of the size and content of uploaded files, which the parser process checks."""
 
 from __future__ import annotations
 
