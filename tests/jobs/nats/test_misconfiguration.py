@@ -17,18 +17,25 @@ from penstock.wiring import settings as config
 from penstock.wiring.settings import Settings
 from tests.api.control_plane import plane
 from tests.api.test_tls import pair
-from tests.jobs.nats.streams import jetstream, nats_settings
+from tests.jobs.conformance import Subject, done
+from tests.jobs.nats.streams import connected, jetstream, nats_settings
 from tests.servers.nats import NatsServer
 from tests.servers.process import free_ports
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.jobs.conformance import Clock
+
 PATIENCE = 60.0
 USERS = 'authorization { users: [ { user: "penstock", password: "right" } ] }'
 FEW_RIGHTS = """authorization { users: [
   { user: "penstock", password: "right",
     permissions: { publish: ["$JS.API.>", "_INBOX.>"], subscribe: ["_INBOX.>"] } } ] }"""
+ENOUGH_RIGHTS = """authorization { users: [
+  { user: "penstock", password: "right",
+    permissions: { publish: ["penstock.>", "$JS.API.>", "$JS.ACK.>"],
+                   subscribe: ["penstock.>", "_INBOX.>"] } } ] }"""
 TOO_SMALL = 'jetstream { store_dir: "%s", max_file_store: 1024 }'
 
 
@@ -172,3 +179,24 @@ async def test_without_the_client_the_extra_is_named(monkeypatch: pytest.MonkeyP
     with pytest.raises(InvalidInput) as refused:
         wiring.check_installed()
     assert refused.value.hint == "pip install 'penstock[nats]'"
+
+
+async def test_the_rights_that_the_guide_lists_are_enough(
+    database: str, clock: Clock, tmp_path: Path
+) -> None:
+    with NatsServer(tmp_path, options=ENOUGH_RIGHTS) as server:
+        settings = nats_settings(
+            server, nats_prefix="penstock", nats_user="penstock", nats_password="right"
+        )
+        async with plane(database, nats=settings) as services, asyncio.timeout(PATIENCE):
+            subject = Subject(store=services.store, services=services, clock=clock)
+            await connected(subject)
+            claimed = await subject.held()
+            value = services.registry.get_sample_value
+            labels = {"stream": "exec"}
+            while not value("penstock_nats_delivered_total", labels):  # noqa: ASYNC110 - no event
+                await asyncio.sleep(0.01)
+            await subject.store.finish([done(claimed)])
+            while not value("penstock_nats_acknowledged_total", labels):  # noqa: ASYNC110 - no event
+                await asyncio.sleep(0.01)
+            assert services.store.metrics.background.failing == {}
