@@ -1,26 +1,22 @@
-"""Against an API server of our own that keeps to the protocol: authentication.k8s.io/v1
-TokenReview."""
+"""Against an API server that keeps to the protocol: authentication.k8s.io/v1 TokenReview."""
 
 from __future__ import annotations
 
-import asyncio
-import json
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
-import httpx2
 import pytest
 
 from penstock.accounts.service import ServiceCaller
 from penstock.accounts.token_review import REMEMBERED_SECONDS, ReviewSettings, TokenReview
-from penstock.api.server import Server, bind
 from penstock.kit.errors import Unavailable
+from penstock.launchers.kubernetes.api import KubernetesApi
+from penstock.launchers.kubernetes.connection import Connection
 from tests.accounts.test_oidc import Time
+from tests.servers.kubernetes_api import KubernetesServer, Token
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
-
-    from starlette.types import Receive, Scope, Send
 
 OWN = "the-control-planes-own-token"
 SETTINGS = ReviewSettings(
@@ -28,81 +24,25 @@ SETTINGS = ReviewSettings(
     workers=frozenset({"jobs/penstock-worker"}),
     wrappers=frozenset({"jobs/penstock-graph"}),
 )
-POD = "authentication.kubernetes.io/pod-name"
 
 
-class ApiServer:
-    """Knows tokens by name, each for some audiences; answers 201 with the review's status, as the
-    real one does."""
-
-    def __init__(self) -> None:
-        self.url = ""
-        self.reviews = 0
-        self.down = False
-        self.tokens: dict[str, tuple[str, list[str], dict[str, list[str]]]] = {}
+class ApiServer(KubernetesServer):
+    """Knows tokens by name, each for some audiences."""
 
     def knows(self, token: str, account: str, audiences: list[str], pod: str | None = None) -> str:
-        self.tokens[token] = (account, audiences, {} if pod is None else {POD: [pod]})
+        user = f"system:serviceaccount:{account.replace('/', ':')}"
+        self.tokens[token] = Token(user=user, audiences=tuple(audiences), pod=pod)
         return token
 
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[ApiServer]:
-        listener = bind("127.0.0.1", 0)
-        self.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        server = Server(self)
-        task = asyncio.create_task(server.serve(sockets=[listener]))
-        await server.tried.wait()
-        try:
-            yield self
-        finally:
-            server.should_exit = True
-            await task
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        body = b""
-        while True:
-            message = await receive()
-            body += message.get("body", b"")
-            if not message.get("more_body"):
-                break
-        status, answer = self._answer(scope, body)
-        headers = [(b"content-type", b"application/json")]
-        await send({"type": "http.response.start", "status": status, "headers": headers})
-        await send({"type": "http.response.body", "body": json.dumps(answer).encode()})
-
-    def _answer(self, scope: Scope, body: bytes) -> tuple[int, dict[str, Any]]:
-        if self.down:
-            return 503, {"kind": "Status", "status": "Failure"}
-        if dict(scope["headers"]).get(b"authorization") != f"Bearer {OWN}".encode():
-            return 401, {"kind": "Status", "status": "Failure", "reason": "Unauthorized"}
-        if (scope["method"], scope["path"]) != (
-            "POST",
-            "/apis/authentication.k8s.io/v1/tokenreviews",
-        ):
-            return 404, {"kind": "Status", "status": "Failure", "reason": "NotFound"}
-        review = json.loads(body)
-        assert (review["apiVersion"], review["kind"]) == ("authentication.k8s.io/v1", "TokenReview")
-        self.reviews += 1
-        return 201, review | {"status": self._status(review["spec"])}
-
-    def _status(self, spec: dict[str, Any]) -> dict[str, Any]:
-        account, audiences, extra = self.tokens.get(spec["token"], ("", [], {}))
-        shared = [audience for audience in spec["audiences"] if audience in audiences]
-        if not shared:
-            return {"authenticated": False, "error": "token audiences or signature do not match"}
-        namespace, name = account.split("/")
-        user = {
-            "username": f"system:serviceaccount:{namespace}:{name}",
-            "uid": "7f3c",
-            "groups": ["system:serviceaccounts", "system:authenticated"],
-            "extra": extra,
-        }
-        return {"authenticated": True, "user": user, "audiences": shared}
+    @property
+    def reviews(self) -> int:
+        return len(self.calls_of("create", "tokenreviews"))
 
 
 @pytest.fixture
 async def api() -> AsyncIterator[ApiServer]:
-    async with ApiServer().running() as running:
+    async with ApiServer() as running:
+        running.tokens[OWN] = Token(user="system:serviceaccount:penstock:control-plane")
         yield running
 
 
@@ -113,8 +53,9 @@ def moment() -> Time:
 
 @pytest.fixture
 async def review(api: ApiServer, moment: Time) -> AsyncIterator[TokenReview]:
-    async with httpx2.AsyncClient(base_url=api.url, trust_env=False) as http:
-        yield TokenReview(http, SETTINGS, own_token=lambda: OWN, time=moment)
+    async with KubernetesApi(Connection(url=api.url, token=OWN)) as client:
+        ask = partial(client.review_token, audience=SETTINGS.audience)
+        yield TokenReview(ask, SETTINGS, time=moment)
 
 
 async def test_a_workers_account_makes_a_worker(api: ApiServer, review: TokenReview) -> None:
@@ -151,7 +92,7 @@ async def test_an_api_server_that_does_not_know_audiences_is_not_believed(
     api: ApiServer, review: TokenReview, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     user = {"username": "system:serviceaccount:jobs:penstock-worker"}
-    monkeypatch.setattr(api, "_status", lambda _spec: {"authenticated": True, "user": user})
+    monkeypatch.setattr(api, "_reviewed", lambda _spec: {"authenticated": True, "user": user})
     assert await review.who("a.worker.token") is None
 
 
@@ -179,6 +120,21 @@ async def test_what_cannot_be_a_service_account_token_is_not_asked_about(
 async def test_an_api_server_that_is_away_is_said_to_be(
     api: ApiServer, review: TokenReview
 ) -> None:
-    api.down = True
+    await api.close()
     with pytest.raises(Unavailable):
         await review.who("a.worker.token")
+
+
+async def test_a_control_plane_without_the_right_to_review_says_that_it_cannot(
+    api: ApiServer, review: TokenReview
+) -> None:
+    token = api.knows("a.worker.token", "jobs/penstock-worker", ["penstock"])
+    api.rules["system:serviceaccount:penstock:control-plane"] = set()
+    with pytest.raises(Unavailable, match="could not review"):
+        await review.who(token)
+
+
+async def test_a_token_that_is_over_is_nobodys(api: ApiServer, review: TokenReview) -> None:
+    user = "system:serviceaccount:jobs:penstock-worker"
+    api.tokens["an.old.token"] = Token(user=user, audiences=("penstock",), expires=1.0)
+    assert await review.who("an.old.token") is None

@@ -16,7 +16,19 @@ from penstock.wiring.settings import Settings
 if TYPE_CHECKING:
     from pathlib import Path
 
-OWN = ("id", "token", "backend", "dir", "socket", "host", "port", "memory_bytes", "cpu", "guard")
+OWN = (
+    "id",
+    "token",
+    "account_token_file",
+    "backend",
+    "dir",
+    "socket",
+    "host",
+    "port",
+    "memory_bytes",
+    "cpu",
+    "guard",
+)
 
 
 def variable(name: str) -> str:

@@ -92,6 +92,35 @@ async def test_a_pod_that_somebody_deletes_lets_its_graph_server_end_in_order(
         assert "pod_deleted" in log
 
 
+async def test_a_pod_shows_the_token_of_its_service_account_and_is_known_by_it(
+    database: str, tmp_path: Path, cluster: Cluster, server: KubernetesServer
+) -> None:
+    accounts = {
+        "kubernetes_service_account": "graph-server",
+        "token_review_wrappers": "graphs/graph-server",
+    }
+    async with shop_fleet(database, tmp_path, cluster, **accounts) as (fleet, create_instance):
+        instance = await create_instance()
+        assert instance["status"] == "running", instance
+        reviewed = [token for token in server.tokens.values() if token.pod is not None]
+        assert [token.pod for token in reviewed] == [instance["pod_name"]]
+        assert reviewed[0].audiences == ("penstock",)
+        assert server.calls_of("create", "tokenreviews")
+        projected = next(text for text, token in server.tokens.items() if token.pod)
+        mine = await _report(fleet, instance["id"], projected)
+        assert mine.status_code == 204, mine.text
+        other = await fleet.create(who="olga", snapshot_id=instance["snapshot_id"], name="other")
+        theirs = await _report(fleet, other["id"], projected)
+        assert theirs.status_code in (401, 403), "an instance's pod reports for that instance only"
+        for ended in (instance, other):
+            await fleet.ask("POST", f"/api/instances/{ended['id']}/terminate", who="olga")
+
+
+async def _report(fleet: Fleet, instance_id: int, token: str) -> httpx2.Response:
+    headers = {"Authorization": f"Bearer {token}", "X-Component": "wrapper"}
+    return await fleet.http.post(f"/api/internal/instances/{instance_id}/activity", headers=headers)
+
+
 async def _true(value: bool) -> bool:
     return value
 

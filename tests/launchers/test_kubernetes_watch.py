@@ -4,6 +4,7 @@ watch."""
 from __future__ import annotations
 
 import asyncio
+import base64
 import datetime as dt
 import ipaddress
 import re
@@ -20,8 +21,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from penstock.kit.errors import InvalidInput
+from penstock.kit.watched_file import WatchedFile
 from penstock.launchers.kubernetes.api import KubernetesApi
-from penstock.launchers.kubernetes.connection import Connection, WatchedFile, from_kubeconfig
+from penstock.launchers.kubernetes.connection import Connection, from_kubeconfig
 from penstock.launchers.kubernetes.errors import (
     AlreadyExists,
     KubernetesError,
@@ -385,6 +387,37 @@ async def test_a_certificate_of_somebody_else_is_refused_and_a_new_ca_is_read(
                 await api.resources()
             ca.write_text(file.read_text())
             assert await api.resources()
+
+
+async def test_a_client_certificate_of_a_kubeconfig_is_shown(tmp_path: Path) -> None:
+    file, key = certificate(tmp_path)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=file)
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.load_cert_chain(file, key)
+    async with KubernetesServer(tls=context) as server:
+        ca = base64.b64encode(file.read_bytes()).decode()
+        user = {
+            "client-certificate": "tls.crt",
+            "client-key-data": base64.b64encode(key.read_bytes()).decode(),
+            "token": "admin",
+        }
+        config = {
+            "kind": "Config",
+            "current-context": "c",
+            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+            "clusters": [
+                {"name": "c", "cluster": {"server": server.url, "certificate-authority-data": ca}}
+            ],
+            "users": [{"name": "u", "user": user}],
+        }
+        (tmp_path / "config").write_text(yaml.safe_dump(config))
+        async with KubernetesApi(from_kubeconfig(tmp_path / "config")) as api:
+            assert await api.resources()
+        del user["client-certificate"]
+        (tmp_path / "config").write_text(yaml.safe_dump(config))
+        async with KubernetesApi(from_kubeconfig(tmp_path / "config")) as api:
+            with pytest.raises(Unreachable):
+                await api.resources()
 
 
 async def test_a_certificate_that_is_not_valid_yet_points_to_the_clock(tmp_path: Path) -> None:

@@ -7,21 +7,19 @@ are not.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import re
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import httpx2
-
 from penstock.accounts.service import Component, ServiceCaller
 from penstock.kit import clock, logging
-from penstock.kit.errors import Unavailable
+from penstock.kit.errors import PenstockError, Unavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
+    from collections.abc import Awaitable, Callable, Mapping
 
 log = logging.get(__name__)
 REMEMBERED_SECONDS = 10.0
@@ -41,17 +39,17 @@ class ReviewSettings:
 
 
 class TokenReview:
+    """`review` asks the API server about a token for the audience; it gives the review's status."""
+
     def __init__(
         self,
-        http: httpx2.AsyncClient,
+        review: Callable[[str], Awaitable[Mapping[str, Any]]],
         settings: ReviewSettings,
         *,
-        own_token: Callable[[], str],
         time: clock.Clock = clock.SYSTEM,
     ) -> None:
-        self._http = http
+        self._ask = review
         self._settings = settings
-        self._own_token = own_token
         self._time = time
         self._accepted: OrderedDict[bytes, tuple[float, ServiceCaller]] = OrderedDict()
 
@@ -68,28 +66,15 @@ class TokenReview:
             self._remember(name, caller)
         return caller
 
-    async def _review(self, token: str) -> dict[str, Any]:
-        body = {
-            "apiVersion": "authentication.k8s.io/v1",
-            "kind": "TokenReview",
-            "spec": {"token": token, "audiences": [self._settings.audience]},
-        }
-        headers = {"Authorization": f"Bearer {self._own_token()}"}
+    async def _review(self, token: str) -> Mapping[str, Any]:
         try:
-            answer = await self._http.post(
-                "/apis/authentication.k8s.io/v1/tokenreviews",
-                json=body,
-                headers=headers,
-                timeout=ANSWER_SECONDS,
-            )
-            answer.raise_for_status()
-            status: dict[str, Any] = answer.json().get("status") or {}
-        except (httpx2.HTTPError, ValueError, AttributeError) as e:
-            log.warning("token_review_failed", error=type(e).__name__)
+            async with asyncio.timeout(ANSWER_SECONDS):
+                return await self._ask(token)
+        except (PenstockError, TimeoutError) as e:
+            log.warning("token_review_failed", error=type(e).__name__, message=str(e))
             raise Unavailable("The Kubernetes API server could not review this token.") from None
-        return status
 
-    def _caller(self, status: dict[str, Any]) -> ServiceCaller | None:
+    def _caller(self, status: Mapping[str, Any]) -> ServiceCaller | None:
         if status.get("authenticated") is not True or self._settings.audience not in (
             status.get("audiences") or ()
         ):
@@ -118,8 +103,3 @@ class TokenReview:
         self._accepted[name] = (self._time.monotonic() + REMEMBERED_SECONDS, caller)
         while len(self._accepted) > MAX_REMEMBERED:
             self._accepted.popitem(last=False)
-
-
-def token_in(file: Path) -> Callable[[], str]:
-    """Read on every call: Kubernetes replaces the token before it expires."""
-    return lambda: file.read_text().strip()

@@ -34,6 +34,7 @@ from penstock.http.server import ConnectionLimits, HttpServer
 from penstock.kit import logging
 from penstock.kit.errors import PenstockError
 from penstock.kit.priority import lower_priority
+from penstock.kit.watched_file import WatchedFile
 
 if TYPE_CHECKING:
     from penstock.graph_server.isolation.isolation import Isolation
@@ -65,6 +66,7 @@ def main() -> int:
         instance_id=start.instance.id,
         own=start.instance.dir,
         storage=local_root(start.storage_url),
+        account_token=start.instance.account_token_file,
     )
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         code = runner.run(Process(start, isolation, listener).run())
@@ -165,7 +167,9 @@ class Process:
 
     def _plane(self) -> InstanceControlPlane:
         mine = self._start.instance
-        return InstanceControlPlane(self._start.plane_url, mine.token.get_secret_value(), mine.id)
+        account = mine.account_token_file
+        token = mine.token.get_secret_value() if account is None else WatchedFile(account).read
+        return InstanceControlPlane(self._start.plane_url, token, mine.id)
 
     def _engine_lost(self, message: str) -> None:
         self._lost = message

@@ -115,6 +115,11 @@ class InstanceSettings(GraphServerSettings):
         description="The instance's number; it names the internal routes that this server calls."
     )
     token: SecretStr = Field(description="Shown to the control plane, and expected of it.")
+    account_token_file: Path | None = Field(
+        None,
+        description="A file with a token of a Kubernetes service account, which is shown to the"
+        " control plane instead; read again when it changes.",
+    )
     backend: str = Field("ladybug", description="ladybug, ryugraph or falkordb.")
     dir: Path = Field(
         description="The server's private folder; nothing else on the machine is written to."

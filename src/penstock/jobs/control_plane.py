@@ -14,11 +14,13 @@ from penstock.jobs.handler import Stop, Stopped
 from penstock.jobs.http_store import ANSWER_SECONDS, HttpJobStore
 from penstock.kit.backoff import retrying
 from penstock.kit.errors import InvalidInput, StaleAttempt
+from penstock.kit.watched_file import WatchedFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from penstock.jobs.model import Fence, JobId, JobView
+    from penstock.kit.control_plane import Credential
     from penstock.kit.settings import ControlPlaneSettings
 
 RETRY_SECONDS = 300.0
@@ -74,10 +76,16 @@ C = TypeVar("C", bound=HttpJobStore)
 
 def client_factory(settings: ControlPlaneSettings, client: type[C]) -> Callable[[], C]:
     """Makes clients of the control plane that the settings name."""
+    token = _token(settings)
+    return lambda: client(settings.control_plane_url, token)
+
+
+def _token(settings: ControlPlaneSettings) -> Credential:
+    if settings.service_token_file is not None:
+        return WatchedFile(settings.service_token_file).read
     if settings.service_token is None:
         raise InvalidInput(
             "A worker needs the service token of its control plane.",
-            hint="Set PENSTOCK_SERVICE_TOKEN.",
+            hint="Set PENSTOCK_SERVICE_TOKEN, or PENSTOCK_SERVICE_TOKEN_FILE.",
         )
-    token = settings.service_token.get_secret_value()
-    return lambda: client(settings.control_plane_url, token)
+    return settings.service_token.get_secret_value()

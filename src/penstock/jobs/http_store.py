@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         Release,
         Renewal,
     )
-    from penstock.kit.control_plane import Component
+    from penstock.kit.control_plane import Component, Credential
 
 ANSWER_SECONDS = 20.0
 BEAT_SECONDS = 5.0
@@ -45,7 +45,7 @@ must not fail."""
 class HttpJobStore(ControlPlaneHttp):
     """`async with HttpJobStore(url, token) as store:`; one per process is enough."""
 
-    def __init__(self, url: str, token: str, *, component: Component = "worker") -> None:
+    def __init__(self, url: str, token: Credential, *, component: Component = "worker") -> None:
         super().__init__(
             url, token, component=component, path="jobs", answer_seconds=ANSWER_SECONDS
         )

@@ -15,8 +15,10 @@ import orjson
 from penstock.kit.errors import Internal, InvalidInput, PenstockError, Unavailable, rebuild
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
 
+Credential: TypeAlias = "str | Callable[[], str]"
 Component: TypeAlias = Literal["worker", "wrapper"]
 CONNECT_SECONDS = 5.0
 MOST_CONNECTIONS = 32
@@ -24,23 +26,25 @@ KEEPALIVE_SECONDS = 30.0
 
 
 class ControlPlaneHttp:
-    """One pool of connections to `{url}/api/internal/{path}`; paths of calls continue it."""
+    """One pool of connections to `{url}/api/internal/{path}`; paths of calls continue it.
+
+    A token that is replaced while we run is given as what reads it.
+    """
 
     def __init__(
-        self, url: str, token: str, *, component: Component, path: str, answer_seconds: float
+        self, url: str, token: Credential, *, component: Component, path: str, answer_seconds: float
     ) -> None:
         if not url.startswith(("http://", "https://")):
             raise InvalidInput(
                 f"{url[:200]!r} is not the URL of a control plane.", hint="Set PENSTOCK_URL."
             )
-        if not re.fullmatch(r"[!-~]+", token):
-            raise InvalidInput("The service token is empty or has characters that no header takes.")
+        self._token = token
+        self._authorization()
         self._url = url.rstrip("/")
         self._answer_seconds = answer_seconds
         self._http = httpx2.AsyncClient(
             base_url=f"{self._url}/api/internal/{path}",
             headers={
-                "Authorization": f"Bearer {token}",
                 "X-Component": component,
                 "Content-Type": "application/json",
             },
@@ -58,6 +62,12 @@ class ControlPlaneHttp:
     ) -> None:
         await self._http.aclose()
 
+    def _authorization(self) -> dict[str, str]:
+        token = self._token() if callable(self._token) else self._token
+        if not re.fullmatch(r"[!-~]+", token):
+            raise InvalidInput("The service token is empty or has characters that no header takes.")
+        return {"Authorization": f"Bearer {token}"}
+
     async def _call(
         self,
         method: str,
@@ -70,7 +80,9 @@ class ControlPlaneHttp:
         seconds = self._answer_seconds if answer_seconds is None else answer_seconds
         timeout = httpx2.Timeout(seconds, connect=CONNECT_SECONDS)
         try:
-            answer = await self._http.request(method, path, content=content, timeout=timeout)
+            answer = await self._http.request(
+                method, path, content=content, headers=self._authorization(), timeout=timeout
+            )
         except httpx2.TransportError as e:
             raise Unavailable(
                 f"The control plane at {self._url} does not answer ({type(e).__name__})."

@@ -97,6 +97,12 @@ class ControlPlaneSettings(TlsSettings, ListenSettings):
     service_token: SecretStr | None = Field(
         None, description="What workers show; unset means no internal API."
     )
+    service_token_file: Path | None = Field(
+        None,
+        description="A file with the token that a worker shows, read again when it changes, such"
+        " as a projected token of a service account (`token_review_workers`); it wins over"
+        " `service_token` there.",
+    )
 
     @property
     def control_plane_url(self) -> str:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING
-
-import httpx2
 
 from penstock.accounts.browser_sessions import BrowserSessions
 from penstock.accounts.idempotency import Idempotency
@@ -20,7 +17,7 @@ from penstock.accounts.oidc import Keys, Oidc, OidcSettings
 from penstock.accounts.role import Role
 from penstock.accounts.service import StaticToken
 from penstock.accounts.shares import Shares
-from penstock.accounts.token_review import ReviewSettings, TokenReview, token_in
+from penstock.accounts.token_review import ReviewSettings, TokenReview
 from penstock.accounts.users import Users
 from penstock.api.credentials import KeyHolders, TokenHolders, TrustedHeaders
 from penstock.api.identity import OperatorToken, SecretFile
@@ -29,6 +26,7 @@ from penstock.guard.network_reach import Reach
 from penstock.kit.cache import InvalidatedCache
 from penstock.kit.errors import InvalidInput
 from penstock.kit.outbound import Outbound
+from penstock.wiring.launchers import kubernetes_api
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -41,10 +39,8 @@ if TYPE_CHECKING:
     from penstock.kit.db import Db
     from penstock.wiring.settings import Settings
 
-SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 CHANGED = "accounts-changed"
 """Notification channel for changed keys and user rights; not a queue."""
-KUBERNETES = "https://kubernetes.default.svc"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,12 +174,12 @@ async def _kubernetes(settings: Settings) -> AsyncIterator[tuple[ServiceTokens, 
     if not workers | wrappers:
         yield ()
         return
-    verify = ssl.create_default_context(cafile=SERVICE_ACCOUNT / "ca.crt")
-    async with httpx2.AsyncClient(base_url=KUBERNETES, verify=verify, trust_env=False) as http:
-        review = ReviewSettings(
-            audience=settings.token_review_audience, workers=workers, wrappers=wrappers
-        )
-        yield (TokenReview(http, review, own_token=token_in(SERVICE_ACCOUNT / "token")),)
+    review = ReviewSettings(
+        audience=settings.token_review_audience, workers=workers, wrappers=wrappers
+    )
+    async with kubernetes_api(settings) as api:
+        ask = partial(api.review_token, audience=review.audience)
+        yield (TokenReview(ask, review),)
 
 
 def _accounts(text: str | None) -> frozenset[str]:

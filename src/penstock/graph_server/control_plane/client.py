@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from penstock.graphs.mappings.definition import EdgeDocument, NodeDocument
+    from penstock.kit.control_plane import Credential
 
 log = logging.get(__name__)
 ANSWER_SECONDS = 10.0
@@ -67,7 +68,7 @@ class InstanceControlPlane(ControlPlaneHttp):
     """`async with InstanceControlPlane(url, token, instance_id) as control_plane:`. Reports that
     must arrive are sent until they do."""
 
-    def __init__(self, url: str, token: str, instance_id: int) -> None:
+    def __init__(self, url: str, token: Credential, instance_id: int) -> None:
         super().__init__(
             url,
             token,

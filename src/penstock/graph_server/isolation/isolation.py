@@ -131,7 +131,12 @@ def examine() -> Isolation:
 
 
 def confine_process(
-    wish: CreateInstance, *, instance_id: int, own: Path, storage: Path | None
+    wish: CreateInstance,
+    *,
+    instance_id: int,
+    own: Path,
+    storage: Path | None,
+    account_token: Path | None = None,
 ) -> Isolation:
     """Before any other thread exists: threads inherit, they are not joined later."""
     isolation = Isolation(level=0) if wish == "off" else examine()
@@ -145,7 +150,9 @@ def confine_process(
         account = accounts.for_instance(instance_id, bounded=bool(isolation.level), needed=needed)
         changed = accounts.become(account, own=[own, *_temporary()])
         isolation = replace(isolation, is_root=not changed)
-        server_reach(isolation, own=own, storage=storage).confine()
+        # Its folder: Kubernetes replaces the file by moving a link in there.
+        more = [account_token.parent] if account_token else []
+        server_reach(isolation, own=own, storage=storage, more=more).confine()
     if isolation.missing:
         log.warning(
             "isolation_missing",
@@ -157,8 +164,11 @@ def confine_process(
     return isolation
 
 
-def server_reach(isolation: Isolation, *, own: Path, storage: Path | None) -> Reach:
-    read = [*map(Path, (*_NETWORK, *_ALSO_READ)), *([storage] if storage else []), *_certificates()]
+def server_reach(
+    isolation: Isolation, *, own: Path, storage: Path | None, more: Sequence[Path] = ()
+) -> Reach:
+    system = map(Path, (*_NETWORK, *_ALSO_READ))
+    read = [*system, *([storage] if storage else []), *_certificates(), *more]
     return Reach(
         level=isolation.level,
         read=[*read, *runtime_paths()],

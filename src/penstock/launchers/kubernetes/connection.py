@@ -10,45 +10,18 @@ import base64
 import binascii
 import os
 import ssl
-import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.kit.errors import InvalidInput
+from penstock.kit.watched_file import WatchedFile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _HINT = "Set PENSTOCK_KUBERNETES_KUBECONFIG to a kubeconfig file, or run in a pod."
-
-
-@dataclass(slots=True)
-class WatchedFile:
-    """The text of a file; it is read again when the file changed."""
-
-    path: Path
-    _version: tuple[int, int, int] | None = None
-    _text: str = field(default="", repr=False)
-
-    @property
-    def version(self) -> tuple[int, int, int]:
-        status = self.path.stat()
-        return status.st_ino, status.st_mtime_ns, status.st_size
-
-    def read(self) -> str:
-        try:
-            version = self.version
-            if version != self._version:
-                self._text = self.path.read_text().strip()
-                self._version = version
-        except OSError as e:
-            raise InvalidInput(
-                f"{self.path} cannot be read ({e.strerror}).",
-                hint="Is the service account's token mounted?",
-            ) from None
-        return self._text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,11 +66,13 @@ class Connection:
 
 
 def _load_pair(context: ssl.SSLContext, certificate: str, key: str) -> None:
-    """The library takes client certificates from files alone."""
-    with tempfile.NamedTemporaryFile("w", prefix="penstock-", suffix=".pem") as file:
-        file.write(f"{certificate}\n{key}\n")
-        file.flush()
-        context.load_cert_chain(file.name)
+    """The library takes client certificates from files alone; this one has no name."""
+    descriptor = os.memfd_create("client-certificate")
+    try:
+        os.write(descriptor, f"{certificate}\n{key}\n".encode())
+        context.load_cert_chain(f"/proc/self/fd/{descriptor}")
+    finally:
+        os.close(descriptor)
 
 
 def in_cluster(account: Path = SERVICE_ACCOUNT) -> Connection:
