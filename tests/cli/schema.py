@@ -8,11 +8,15 @@ from typing import Any
 
 import jsonschema
 
+from penstock.client.json_value import JsonValue
+
+_ANY_JSON = (JsonValue, "JsonValue", typing.ForwardRef("JsonValue"))
+"""It names itself, and inside it the name stays as it is."""
 _PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean", types.NoneType: "null"}
 
 
 def schema(hint: Any) -> dict[str, Any]:
-    if hint in (Any, object) or hint == typing.ForwardRef("JsonValue"):
+    if hint in (Any, object, *_ANY_JSON):
         return {}
     if hint in _PLAIN:
         return {"type": _PLAIN[hint]}
@@ -32,7 +36,9 @@ def schema(hint: Any) -> dict[str, Any]:
 
 def _object(kind: Any) -> dict[str, Any]:
     properties, required = {}, []
-    for name, hint in typing.get_type_hints(kind, include_extras=True).items():
+    for name, hint in typing.get_type_hints(
+        kind, localns={"JsonValue": JsonValue}, include_extras=True
+    ).items():
         optional = typing.get_origin(hint) is typing.NotRequired
         properties[name] = schema(typing.get_args(hint)[0] if optional else hint)
         if not optional:
