@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from contextlib import suppress
 from operator import attrgetter
 from typing import Any
@@ -287,3 +288,12 @@ def test_a_shortcut_gives_what_networkx_gives(
         assert sorted(map(sorted, mine)) == sorted(map(sorted, other))
     else:
         assert mine == pytest.approx(other, abs=1e-7)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+@pytest.mark.parametrize("name", ["approximation_min_weighted_vertex_cover", "max_weight_clique"])
+def test_a_weight_of_a_node_that_is_no_number_is_refused(name: str, value: float) -> None:
+    path = Drawn(3, [(0, 1, 1.0), (1, 2, 1.0)])
+    weights = {"cost": pa.array([1.0, value, 1.0])}
+    with pytest.raises(InvalidInput, match="cost has values that are not finite"):
+        asked(name, path, {"weight": "cost"}, directed=False, properties=weights)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from penstock.graphdb.algorithms.algorithm import Outcome
 from penstock.graphdb.algorithms.encoding import Encoder
@@ -39,6 +40,8 @@ def call(
 ) -> Outcome:
     """Without `directed` the graph is directed, or undirected where the function supports only
     that."""
+    for name in chosen.numbers(parameters):
+        _check_finite(name, [properties[name]] if name in properties else [], edges)
     ids = graph.nodes.ids(range(graph.count))
     arguments = chosen.arguments(parameters, weight, graph.nodes)
     encoder = Encoder(frozenset(ids))
@@ -61,6 +64,14 @@ def call(
             if way == ways[-1]:
                 raise InvalidInput(str(e), parameter="directed") from e
     raise AssertionError("at least one direction is tried")
+
+
+def _check_finite(name: str, of_nodes: list[pa.Array], edges: list[Edges]) -> None:
+    """NetworkX compares NaN like any number, and answers wrongly."""
+    of_edges = [e.table[name] for e in edges if name in e.table.column_names]
+    for column in (*of_nodes, *of_edges):
+        if pa.types.is_floating(column.type) and pc.any(pc.invert(pc.is_finite(column))).as_py():
+            raise InvalidInput(f"{name} has values that are not finite.", parameter=name)
 
 
 class _WrongDirection(Exception):

@@ -121,6 +121,11 @@ class Function:
         named = (parameters[name] for name in own if isinstance(parameters.get(name), str))
         return next((str(name) for name in named), weight)
 
+    def numbers(self, parameters: Mapping[str, JsonValue]) -> set[str]:
+        """The properties that the function computes with, of nodes and edges."""
+        named = (parameters[name] for name in _EDGE_NUMBER if isinstance(parameters.get(name), str))
+        return {str(name) for name in named}
+
     def check(self, parameters: Mapping[str, JsonValue]) -> None:
         if unknown := sorted(set(parameters) - set(self.names)):
             raise InvalidInput(

@@ -1,6 +1,6 @@
 """What Penstock uses of the embedded engines' libraries, which have no types of their own.
 
-Only their connections and results; the database is opened in `embedded.py`.
+Only their connections and results; the database is opened in `engine.py`.
 """
 
 from __future__ import annotations
