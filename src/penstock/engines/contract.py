@@ -12,7 +12,7 @@ All methods block and belong to one thread; only `cancel` may be called from ano
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Unit = Literal["us", "ns"]
+Row: TypeAlias = tuple[Any, ...]
+"""A row of a short result, in Python's values."""
 ROW_BITS = 40
 """A row's `_id` is its file's position, shifted by this, plus its position in the file."""
 
@@ -170,7 +172,7 @@ class Engine(Protocol):
 
     def drop(self, name: str) -> None: ...
 
-    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+    def rows(self, sql: str) -> list[Row]:
         """All rows of a short result."""
         ...
 

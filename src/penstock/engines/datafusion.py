@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from datafusion import DataFrame
+    from datafusion.record_batch import RecordBatchStream
 
-    from penstock.engines.contract import EngineLimits, Unit
+    from penstock.engines.contract import EngineLimits, Row, Unit
 
 _CLASS = re.compile(r"\\(.)", re.DOTALL)
 _ASCII = {
@@ -213,7 +214,7 @@ class DataFusionEngine:
         if self._context.table_exist(name):
             self._context.deregister_table(name)
 
-    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+    def rows(self, sql: str) -> list[Row]:
         with self._translated():
             batches = self._query(sql).collect()
         return [
@@ -256,7 +257,7 @@ class DataFusionEngine:
             name, full or [[pa.RecordBatch.from_pylist([], schema=schema)]]
         )
 
-    def _read(self, batches: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    def _read(self, batches: RecordBatchStream, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         with self._translated():
             for batch in batches:
                 if self._stopped:

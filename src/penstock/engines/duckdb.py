@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import duckdb
 import pyarrow as pa
 from duckdb.func import ARROW
 
 from penstock.engines.column_names import ROW, copy, inner_name, needs_copy, one_schema
-from penstock.engines.contract import ROW_BITS, EngineLimits
+from penstock.engines.contract import ROW_BITS, EngineLimits, Row
 from penstock.engines.dates import date_texts, far_date_or, far_stamp_or, stamp_texts
 from penstock.engines.errors import EngineError, EngineFull, EngineQueryError
 from penstock.engines.floats import rounded, shortest
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from penstock.engines.contract import Unit
+    from penstock.engines.contract import Row, Unit
 
 _KIND = re.compile(r"(?P<kind>[A-Za-z ]+) Error: (?P<reason>.*)", re.DOTALL)
 _OURS = frozenset(
@@ -211,7 +211,7 @@ class DuckDbEngine:
     def drop(self, name: str) -> None:
         self._db.execute(f"DROP TABLE IF EXISTS {name}")
 
-    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+    def rows(self, sql: str) -> list[Row]:
         self._lock()
         with self._translated():
             return self._db.execute(sql).fetchall()
@@ -249,7 +249,9 @@ class DuckDbEngine:
         self._locked = True
 
 
-def _settings(spill: SpillLimit, limits: EngineLimits) -> dict[str, Any]:
+def _settings(
+    spill: SpillLimit, limits: EngineLimits
+) -> dict[str, str | bool | int | float | list[str]]:
     return {
         "allow_community_extensions": "false",
         "allow_persistent_secrets": "false",

@@ -18,13 +18,14 @@ from sqlglot import TokenType, exp
 
 from penstock.guard.errors import FunctionRefused, SqlRefused
 from penstock.guard.grammar import GRAMMARS
-from penstock.guard.size_limits import place_of
+from penstock.guard.size_limits import Place, place_of
 from penstock.guard.tables import TableName
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from sqlglot import Token
+
 
 ROW_FUNCTIONS = frozenset(
     """any_out anycompatible_out anycompatiblenonarray_out anyelement_out anynonarray_out
@@ -302,9 +303,8 @@ def _is_within(node: exp.Expr, source: exp.Expr) -> bool:
 
 
 def _refused(node: exp.Expr, name: str, why: str, *, hint: str = _HINT) -> FunctionRefused:
-    place = next(
-        (position for part in node.find_all(exp.Identifier) if (position := place_of(part))), {}
-    )
+    places = (place_of(part) for part in node.find_all(exp.Identifier))
+    place = next((position for position in places if position), Place())
     return FunctionRefused(
         f"{name[:80]} {why}, which could call a function.", hint=hint, function=name[:80], **place
     )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 from sqlglot import Token, TokenError, TokenType
 
@@ -67,12 +67,19 @@ def read(sql: str, grammar: Grammar, limits: SqlLimits) -> list[Token]:
     return tokens
 
 
-def place(token: Token) -> dict[str, Any]:
+class Place(TypedDict, total=False):
+    """Where in the SQL it is, counted from 1."""
+
+    line: int
+    column: int
+
+
+def place(token: Token) -> Place:
     """The position of a token, counted from 1, for an error's details."""
     return {"line": token.line, "column": token.col - (token.end - token.start)}
 
 
-def place_of(node: exp.Expr) -> dict[str, Any]:
+def place_of(node: exp.Expr) -> Place:
     """The position of a node, if the parser recorded it."""
     meta = {key: value for key, value in node.meta.items() if value is not None}
     if not {"line", "col", "start", "end"} <= meta.keys():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from pydantic import Field
 
@@ -106,7 +106,7 @@ class Ceilings:
     def of(cls, settings: SourceSettings) -> Self:
         return cls(**{name: getattr(settings, f"source_{name}") for name in cls.__slots__})
 
-    def check(self, kind: str, config: Mapping[str, Any]) -> None:
+    def check(self, kind: str, config: Mapping[str, object]) -> None:
         """Reject a configuration above a ceiling, naming the operator's setting."""
         for name, bounded in BOUNDED.get(kind, {}).items():
             value = _get(config, name)
@@ -118,7 +118,7 @@ class Ceilings:
                     field=f"config.{name}",
                 )
 
-    def clamp(self, kind: str, config: Mapping[str, Any]) -> dict[str, Any]:
+    def clamp(self, kind: str, config: Mapping[str, object]) -> dict[str, object]:
         """The configuration with every value, defaults included, within its ceiling."""
         clamped = dict(config)
         for name, bounded in BOUNDED.get(kind, {}).items():
@@ -155,7 +155,7 @@ def size_bytes(text: str) -> float | None:
     return float(size["number"]) * base ** (_PREFIXES.index(size["prefix"]) + 1)
 
 
-def _get(config: Mapping[str, Any], name: str) -> object:
+def _get(config: Mapping[str, object], name: str) -> object:
     """A setting by its dotted name; None if it is not set."""
     outer, _, inner = name.partition(".")
     value = config.get(outer)
@@ -164,8 +164,9 @@ def _get(config: Mapping[str, Any], name: str) -> object:
     return value.get(inner) if isinstance(value, dict) else None
 
 
-def _put(config: dict[str, Any], name: str, value: object) -> dict[str, Any]:
+def _put(config: dict[str, object], name: str, value: object) -> dict[str, object]:
     outer, _, inner = name.partition(".")
     if not inner:
         return {**config, outer: value}
-    return {**config, outer: {**(config.get(outer) or {}), inner: value}}
+    before = config.get(outer)
+    return {**config, outer: {**(before if isinstance(before, dict) else {}), inner: value}}

@@ -22,7 +22,9 @@ from penstock.kit.errors import InvalidInput
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-T = TypeVar("T")
+    from _typeshed import DataclassInstance
+
+T = TypeVar("T", bound="DataclassInstance")
 
 
 def secret(default: Any = dataclasses.MISSING) -> Any:
@@ -60,7 +62,7 @@ def read(
         ) from None
 
 
-def _secret_names(kind: type[Any]) -> set[str]:
+def _secret_names(kind: type[T]) -> set[str]:
     return {f.name for f in dataclasses.fields(kind) if f.metadata.get("secret")}
 
 

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from penstock.sources.receipts import Receipts
 
 
+Row: TypeAlias = tuple[Any, ...]
+"""A row of a small internal query, in the values of the driver."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """How to split a table or query: chunks of about `chunk_bytes`, at most `max_chunks`.

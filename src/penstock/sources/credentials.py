@@ -31,7 +31,7 @@ _SHORTEST_SECRET = 4
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceCredentials:
     type: str
-    config: Mapping[str, Any]
+    config: Mapping[str, object]
     secrets: Mapping[str, str]
     outbound: OutboundPolicy = PUBLIC_ONLY
 
@@ -56,7 +56,8 @@ class SourceCredentials:
         driver = DRIVERS.get(self.type)
         if driver is None or not driver.roles:
             return self
-        chosen = {"starburst_role": require_role(role or self.config.get("starburst_role"))}
+        own = self.config.get("starburst_role")
+        chosen = {"starburst_role": require_role(role or (own if isinstance(own, str) else None))}
         if catalog:
             chosen["catalog"] = catalog
         return replace(self, config={**self.config, **chosen})

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from duckdb import DuckDBPyConnection
 
+    from penstock.sources.contract import Row
     from penstock.sources.embedded.engine import Session
 
 _MEMORY = "memory"
@@ -99,7 +100,7 @@ class DuckDBSource:
     def catalog(self) -> DuckDBCatalog:
         return DuckDBCatalog(self)
 
-    async def ask(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
+    async def ask(self, sql: str, *values: object) -> list[Row]:
         session = self._session()
         return await threaded_stream.call(
             lambda: session.rows(sql, *values), session.cancel, name="duckdb"

@@ -7,7 +7,7 @@ vendor's and has no destination.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _KEYS = {
 }
 
 
-def destinations(kind: str, config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def destinations(kind: str, config: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     """Pairs of setting and destination; for an invalid configuration, those that can be read."""
     if kind == "duckdb":
         yield from (
@@ -43,7 +43,7 @@ def destinations(kind: str, config: Mapping[str, Any]) -> Iterator[tuple[str, st
                 yield name, destination
 
 
-def leans_on_server(kind: str, config: Mapping[str, Any], secrets: Collection[str]) -> bool:
+def leans_on_server(kind: str, config: Mapping[str, object], secrets: Collection[str]) -> bool:
     """Whether it uses the server's own access: its files, its sockets, or its cloud identity."""
     if any(url.startswith(("file:", "unix:")) for _, url in destinations(kind, config)):
         return True
@@ -53,22 +53,22 @@ def leans_on_server(kind: str, config: Mapping[str, Any], secrets: Collection[st
     return bool(keys) and not any(names <= set(secrets) for names in keys)
 
 
-def _scheme(url: Any) -> str:
+def _scheme(url: object) -> str:
     return str(url).partition(":")[0].strip().lower()
 
 
-def _each(value: Any) -> Iterator[str]:
+def _each(value: object) -> Iterator[str]:
     """The values of a string, a list, or a comma-separated list as in libpq."""
     texts = [value] if isinstance(value, str) else value if isinstance(value, list | tuple) else ()
     for text in texts:
         yield from (part.strip() for part in str(text).split(","))
 
 
-def _host(host: str, port: Any) -> str:
+def _host(host: str, port: object) -> str:
     return f"unix:{host}" if not host or host[0] in "/@" else _on_network(host, port)
 
 
-def _on_network(host: str, port: Any) -> str:
+def _on_network(host: str, port: object) -> str:
     return f"https://{f'[{host}]' if ':' in host else host}:{port or _ANY_PORT}"
 
 

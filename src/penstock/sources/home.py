@@ -12,7 +12,7 @@ import os
 import socket
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from penstock.kit.errors import InvalidInput
@@ -81,12 +81,12 @@ class HomeGuard:
         self._address = address
         self._lookup = lookup
 
-    def __call__(self, kind: str, config: Mapping[str, Any]) -> None:
+    def __call__(self, kind: str, config: Mapping[str, object]) -> None:
         for setting, url in destinations(kind, config):
             self._check_url(kind, config, setting, url)
         self._check_bucket(config)
 
-    def _check_url(self, kind: str, config: Mapping[str, Any], setting: str, url: str) -> None:
+    def _check_url(self, kind: str, config: Mapping[str, object], setting: str, url: str) -> None:
         if url.startswith("file:"):
             self._check_path(Path(unquote(url.removeprefix("file:"))), setting)
             self._check_path(Path(url.removeprefix("file:")), setting)
@@ -119,7 +119,7 @@ class HomeGuard:
             folders.append(_resolved(Path(unquote(self._storage.path))))
         return folders
 
-    def _check_socket(self, path: Path, config: Mapping[str, Any], setting: str) -> None:
+    def _check_socket(self, path: Path, config: Mapping[str, object], setting: str) -> None:
         if "\0" in str(path):
             return
         where = _resolved(path)
@@ -131,7 +131,7 @@ class HomeGuard:
         if where in (_resolved(Path(own.host)), _resolved(Path(own.host)) / f".s.PGSQL.{own.port}"):
             self._check_database(own, config, setting)
 
-    def _check_host(self, kind: str, config: Mapping[str, Any], setting: str, url: str) -> None:
+    def _check_host(self, kind: str, config: Mapping[str, object], setting: str, url: str) -> None:
         try:
             parts = urlsplit(url)
             host, port = parts.hostname or "", parts.port
@@ -147,11 +147,11 @@ class HomeGuard:
             if (port or _SCHEMES.get(parts.scheme)) == listens and self._is_same_host(host, ours):
                 raise _own(setting, "it is the control plane's own address")
 
-    def _check_database(self, own: Database, config: Mapping[str, Any], setting: str) -> None:
+    def _check_database(self, own: Database, config: Mapping[str, object], setting: str) -> None:
         if own.name is None or config.get("database") == own.name:
             raise _own(setting, "it is Penstock's own database")
 
-    def _check_bucket(self, config: Mapping[str, Any]) -> None:
+    def _check_bucket(self, config: Mapping[str, object]) -> None:
         own, url = self._bucket, config.get("url")
         endpoint = config.get("endpoint")
         if own is None or not isinstance(url, str):
@@ -226,7 +226,7 @@ def _host_of(endpoint: str | None) -> str:
         return ""
 
 
-def _port(config: Mapping[str, Any]) -> int:
+def _port(config: Mapping[str, object]) -> int:
     port = config.get("port")
     return port if isinstance(port, int) else _POSTGRES_PORT
 

@@ -59,7 +59,7 @@ class DataSource:
     type: str
     owner: str
     is_default: bool
-    config: Mapping[str, Any]
+    config: Mapping[str, object]
     has_credentials: bool
     created_at: datetime
     updated_at: datetime
@@ -103,7 +103,7 @@ class DataSources:
         name: str,
         kind: str,
         owner: str,
-        config: Mapping[str, Any],
+        config: Mapping[str, object],
         secrets: Mapping[str, str],
     ) -> DataSource:
         """Add a source; its driver checks the configuration before anything is written."""
@@ -128,7 +128,7 @@ class DataSources:
         *,
         actor: str = SYSTEM_ACTOR,
         name: str | None = None,
-        config: Mapping[str, Any] | None = None,
+        config: Mapping[str, object] | None = None,
         secrets: Mapping[str, str] | None = None,
     ) -> DataSource:
         """Change what is not None; clears the result of earlier tests."""
@@ -295,7 +295,7 @@ class DataSources:
             ) from None
         await self._check_reach(opening)
 
-    def _check_ceilings(self, kind: str, config: Mapping[str, Any]) -> None:
+    def _check_ceilings(self, kind: str, config: Mapping[str, object]) -> None:
         if self._ceilings is not None:
             self._ceilings.check(kind, config)
 
@@ -383,7 +383,7 @@ def _taken(name: str | None) -> Conflict:
     return Conflict(f"There is a data source {name!r} already.", name=name)
 
 
-def _check_same_destination(now: SourceCredentials, before: Mapping[str, Any]) -> None:
+def _check_same_destination(now: SourceCredentials, before: Mapping[str, object]) -> None:
     """Reject an update that would send the stored credentials to another server."""
     if set(destinations(now.type, now.config)) != set(destinations(now.type, before)):
         raise InvalidInput(
@@ -410,7 +410,7 @@ def _record(row: asyncpg.Record) -> DataSource:
     )
 
 
-def _dump(value: Mapping[str, Any], what: str) -> str:
+def _dump(value: Mapping[str, object], what: str) -> str:
     try:
         raw = orjson.dumps(dict(value))
     except TypeError:

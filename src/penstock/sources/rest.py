@@ -11,7 +11,7 @@ import random
 import ssl
 from dataclasses import dataclass
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit
 
 import httpx2
@@ -35,12 +35,16 @@ _ANSWER_TIMEOUTS = 10
 TOO_LARGE_HINT = "Request less data at once, or have the operator raise outbound_answer_mb."
 
 
+Document: TypeAlias = dict[str, Any]
+"""A JSON object of a vendor's API, whose reference says what it has in it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     status: int
     body: bytes
 
-    def json(self, product: str) -> dict[str, Any]:
+    def json(self, product: str) -> Document:
         try:
             document = orjson.loads(self.body)
         except orjson.JSONDecodeError:

@@ -7,7 +7,7 @@ old or its new catalog, never a part of it. A source that is unreachable keeps i
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias
 
 from penstock.kit import logging
 from penstock.kit.errors import DatabaseUnavailable, InvalidInput, NotFound, PenstockError
@@ -29,6 +29,8 @@ log = logging.get(__name__)
 MAX_SEARCH = 1000
 PAGE = 100
 FILLED_AT_ONCE = 10_000
+CachedRow: TypeAlias = dict[str, object]
+"""The columns of a statement by name, as the API answers them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,39 +59,35 @@ class SchemaCache:
         self._db = db
         self._sources = sources
 
-    async def catalogs(self, reader: Reader) -> list[dict[str, Any]]:
+    async def catalogs(self, reader: Reader) -> list[CachedRow]:
         return await self._read(reader, SQL.schema_catalogs)
 
-    async def schemas(self, reader: Reader, catalog: str) -> list[dict[str, Any]]:
+    async def schemas(self, reader: Reader, catalog: str) -> list[CachedRow]:
         return _found(
             await self._read(reader, SQL.schema_schemas, catalog=catalog), f"Catalog {catalog}"
         )
 
-    async def tables(self, reader: Reader, catalog: str, schema: str) -> list[dict[str, Any]]:
+    async def tables(self, reader: Reader, catalog: str, schema: str) -> list[CachedRow]:
         rows = await self._read(reader, SQL.schema_tables, catalog=catalog, schema=schema)
         return _found(rows, f"Schema {catalog}.{schema}")
 
     async def columns(
         self, reader: Reader, catalog: str, schema: str, table: str
-    ) -> list[dict[str, Any]]:
+    ) -> list[CachedRow]:
         rows = await self._read(
             reader, SQL.schema_columns, catalog=catalog, schema=schema, table=table
         )
         return _found(rows, f"Table {catalog}.{schema}.{table}")
 
-    async def search_tables(
-        self, reader: Reader, text: str, limit: int = 100
-    ) -> list[dict[str, Any]]:
+    async def search_tables(self, reader: Reader, text: str, limit: int = 100) -> list[CachedRow]:
         pattern = _pattern(text, limit)
         return await self._read(reader, SQL.schema_search_tables, pattern=pattern, limit=limit)
 
-    async def search_columns(
-        self, reader: Reader, text: str, limit: int = 100
-    ) -> list[dict[str, Any]]:
+    async def search_columns(self, reader: Reader, text: str, limit: int = 100) -> list[CachedRow]:
         pattern = _pattern(text, limit)
         return await self._read(reader, SQL.schema_search_columns, pattern=pattern, limit=limit)
 
-    async def stats(self) -> dict[str, Any]:
+    async def stats(self) -> CachedRow:
         [row] = await self._rows(SQL.schema_stats)
         return row
 
@@ -110,8 +108,8 @@ class SchemaCache:
         return len(tables)
 
     async def _read(
-        self, reader: Reader, statement: Statement, **values: Any
-    ) -> list[dict[str, Any]]:
+        self, reader: Reader, statement: Statement, **values: object
+    ) -> list[CachedRow]:
         """Rows of the sources that the reader may use; table names of others are not shown."""
         usable = await self._db.fetch(
             SQL.source_usable, username=reader.username, is_admin=reader.is_admin
@@ -119,7 +117,7 @@ class SchemaCache:
         sources = [row["data_source_id"] for row in usable]
         return await self._rows(statement, sources=sources, **values)
 
-    async def _rows(self, statement: Statement, **values: Any) -> list[dict[str, Any]]:
+    async def _rows(self, statement: Statement, **values: object) -> list[CachedRow]:
         rows: list[asyncpg.Record] = await self._db.fetch(statement, **values)
         return [dict(r) for r in rows]
 
@@ -175,7 +173,7 @@ async def _fill(tx: Tx, data_source_id: int, columns: Sequence[tuple[Table, Colu
     )
 
 
-def _found(rows: list[dict[str, Any]], what: str) -> list[dict[str, Any]]:
+def _found(rows: list[CachedRow], what: str) -> list[CachedRow]:
     if not rows:
         raise NotFound(
             f"{what} not found in cache.",

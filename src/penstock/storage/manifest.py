@@ -12,7 +12,7 @@ import hashlib
 import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NotRequired, TypedDict
 
 from penstock.kit.errors import InvalidInput
 from penstock.storage.concurrency import each
@@ -27,6 +27,39 @@ if TYPE_CHECKING:
 
 NAME = "manifest.json"
 _FORMAT = "penstock-manifest/1"
+
+
+class ColumnDocument(TypedDict):
+    name: str
+    type: str
+    nullable: bool
+
+
+class PartDocument(TypedDict):
+    path: str
+    size: int
+    rows: int
+    etag: NotRequired[str | None]
+    sha256: NotRequired[str | None]
+
+
+class EntityDocument(TypedDict):
+    """An entity in a manifest's JSON, or in a job's result."""
+
+    rows: int
+    bytes: int
+    sql_sha256: str
+    columns: list[ColumnDocument]
+    arrow_schema: str
+    parts: list[PartDocument]
+
+
+class ManifestDocument(TypedDict):
+    format: str
+    created_at: str
+    rows: int
+    bytes: int
+    entities: dict[str, EntityDocument]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +140,7 @@ async def check_parts(store: Store, manifest: Manifest) -> None:
 
 
 def encode(manifest: Manifest, prefix: str) -> bytes:
-    body = {
+    body: ManifestDocument = {
         "format": _FORMAT,
         "created_at": manifest.created_at.astimezone(UTC).isoformat().replace("+00:00", "Z"),
         "rows": manifest.rows,
@@ -116,7 +149,7 @@ def encode(manifest: Manifest, prefix: str) -> bytes:
             name: entity_to_json(entity, prefix) for name, entity in manifest.entities.items()
         },
     }
-    return json.dumps(body | {"sha256": _digest(body)}, indent=1, sort_keys=True).encode()
+    return json.dumps({**body, "sha256": _digest(body)}, indent=1, sort_keys=True).encode()
 
 
 def decode(data: bytes, prefix: str) -> Manifest:
@@ -129,16 +162,17 @@ def decode(data: bytes, prefix: str) -> Manifest:
     return Manifest(created_at=datetime.fromisoformat(body["created_at"]), entities=entities)
 
 
-def _intact(data: bytes) -> dict[str, Any] | None:
+def _intact(data: bytes) -> ManifestDocument | None:
     try:
-        body: dict[str, Any] = json.loads(data)
-        whole = body.pop("sha256") == _digest(body) and body["format"] == _FORMAT
+        document = json.loads(data)
+        whole = document.pop("sha256") == _digest(document) and document["format"] == _FORMAT
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
-    return body if whole else None
+    body: ManifestDocument | None = document if whole else None
+    return body
 
 
-def entity_to_json(entity: Entity, prefix: str = "") -> dict[str, Any]:
+def entity_to_json(entity: Entity, prefix: str = "") -> EntityDocument:
     """The JSON form in a manifest under `prefix`, or in a job's result without a prefix."""
     return {
         "rows": entity.rows,
@@ -152,18 +186,16 @@ def entity_to_json(entity: Entity, prefix: str = "") -> dict[str, Any]:
     }
 
 
-def entity_from_json(body: Mapping[str, Any], prefix: str = "") -> Entity:
+def entity_from_json(body: EntityDocument, prefix: str = "") -> Entity:
     return Entity(
         columns=tuple(Column(**column) for column in body["columns"]),
         arrow_schema=body["arrow_schema"],
         sql_sha256=body["sql_sha256"],
-        parts=tuple(
-            Part(**part | {"path": check_key(prefix + part["path"])}) for part in body["parts"]
-        ),
+        parts=tuple(_part_from_json(part, prefix) for part in body["parts"]),
     )
 
 
-def _part_to_json(part: Part, prefix: str) -> dict[str, Any]:
+def _part_to_json(part: Part, prefix: str) -> PartDocument:
     if not part.path.startswith(prefix):
         raise InvalidInput(f"{part.path} is not under {prefix}, so its manifest cannot list it.")
     path = part.path.removeprefix(prefix)
@@ -176,7 +208,17 @@ def _part_to_json(part: Part, prefix: str) -> dict[str, Any]:
     }
 
 
-def _digest(body: Mapping[str, Any]) -> str:
+def _part_from_json(part: PartDocument, prefix: str) -> Part:
+    return Part(
+        path=check_key(prefix + part["path"]),
+        size=part["size"],
+        rows=part["rows"],
+        etag=part.get("etag"),
+        sha256=part.get("sha256"),
+    )
+
+
+def _digest(body: Mapping[str, object]) -> str:
     return hashlib.sha256(
         json.dumps(body, sort_keys=True, separators=(",", ":")).encode()
     ).hexdigest()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import orjson
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     import asyncpg
+
+    from penstock.kit.json_value import JsonObject
 
 Word: TypeAlias = Literal["pending", "claimed", "submitted", "completed", "failed"]
 WORDS: tuple[Word, ...] = ("pending", "claimed", "submitted", "completed", "failed")
@@ -98,6 +100,6 @@ def message(error: object) -> str | None:
     return " ".join(str(part) for part in parts if part)
 
 
-def _object(value: Any) -> dict[str, Any]:
+def _object(value: object) -> JsonObject:
     loaded = orjson.loads(value) if isinstance(value, str) else value
     return loaded if isinstance(loaded, dict) else {}

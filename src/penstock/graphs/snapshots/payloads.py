@@ -15,6 +15,8 @@ from penstock.storage import keys
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from penstock.kit.json_value import JsonObject
+
 JobType: TypeAlias = Literal["node", "edge"]
 QUEUE = "export"
 EXPORT = "export"
@@ -120,7 +122,7 @@ class ExportPayload:
     def entity(self) -> Entity:
         return self.wanted.entity
 
-    def payload(self) -> dict[str, Any]:
+    def payload(self) -> JsonObject:
         export = asdict(self.wanted)
         entity = export.pop("entity")
         return {
@@ -183,7 +185,7 @@ class QueryState:
             query_id=self.query_id, next_uri=self.next_uri, rows=self.rows, table=self.table
         )
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> JsonObject:
         return asdict(self)
 
     @classmethod

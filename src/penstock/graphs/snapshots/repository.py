@@ -41,7 +41,7 @@ class SnapshotFilter:
     created_after: datetime | None = None
     created_before: datetime | None = None
 
-    def values(self) -> dict[str, Any]:
+    def values(self) -> dict[str, object]:
         return {
             "mapping_id": self.mapping_id,
             "owner": self.owner,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import UTC
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from penstock.graphs.snapshots.payloads import QUEUE, QueryState
 from penstock.jobs.model import Ending, Failed, Fence, Parking, ProgressUpdate, Release, Succeeded
@@ -165,7 +165,7 @@ def _outcome(job: ExportJob, change: Change) -> Outcome:
         raise InvalidInput(
             f"{job.order.entity}: a completed job needs its row_count.", field="row_count"
         )
-    result: dict[str, Any] = {"row_count": change.row_count, "size_bytes": change.size_bytes}
+    result: dict[str, object] = {"row_count": change.row_count, "size_bytes": change.size_bytes}
     if job.query is not None:
         result |= {"query": job.query.state(), "attempt": job.query.attempt}
     return Succeeded(result=result)

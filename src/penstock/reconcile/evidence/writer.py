@@ -267,7 +267,8 @@ def _totals(
     matching: Matching, side: SideName, breaks: str, read: int, rules: Sequence[RuleEntry]
 ) -> SideTotals:
     """Matched and unmatched, counted independently."""
-    counted = dict(matching.engine.rows(f"SELECT reason, COUNT(*) FROM {breaks} GROUP BY reason"))
+    sql = f"SELECT reason, COUNT(*) FROM {breaks} GROUP BY reason"
+    counted: dict[str, int] = dict(matching.engine.rows(sql))
     nulls = " OR ".join(f"{key} IS NULL" for key in matching.carried.side(side).keys)
     [(null_keys,)] = matching.engine.rows(f"SELECT COUNT(*) FROM {side[0]} WHERE {nulls}")
     amounts = {

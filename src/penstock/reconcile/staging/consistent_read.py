@@ -9,7 +9,7 @@ scan there and no transfer.
 from __future__ import annotations
 
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -21,7 +21,7 @@ from penstock.sources.single_table import bare, one_table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.sources.contract import Source
+    from penstock.sources.contract import Row, Source
 
 
 class SourceChanged(SourceUnavailable):
@@ -34,7 +34,7 @@ class Unchanged:
     """The hold of a plan whose chunks share no snapshot: verifies at the end that nothing
     changed."""
 
-    def __init__(self, source: Source, sql: str, fingerprint: tuple[Any, ...]) -> None:
+    def __init__(self, source: Source, sql: str, fingerprint: Row) -> None:
         self._source = source
         self._sql = sql
         self._fingerprint = fingerprint
@@ -91,9 +91,9 @@ async def pinned(source: Source, sql: str) -> str | None:
     )
 
 
-async def rows(source: Source, sql: str) -> list[tuple[Any, ...]]:
+async def rows(source: Source, sql: str) -> list[Row]:
     plan = await source.plan(sql, Limits(max_chunks=1))
-    values: list[tuple[Any, ...]] = []
+    values: list[Row] = []
     async with aclosing(source.stream(plan.chunks[0])) as batches:
         async for batch in batches:
             values += zip(*(column.to_pylist() for column in batch.columns), strict=True)

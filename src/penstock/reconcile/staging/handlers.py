@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from contextlib import aclosing
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.jobs.handler import Answer, Park, Result, query_trace
 from penstock.jobs.model import JobSpec, Status
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from penstock.jobs.handler import Job, JobContext
+    from penstock.kit.json_value import JsonObject, JsonValue
     from penstock.reconcile.control_plane import ReconcileControlPlane
     from penstock.sources.contract import Hold, Plan, Source
     from penstock.storage.provider import ObjectStoreProvider
@@ -130,7 +131,7 @@ class ChunkStager:
 
     async def _stage(
         self, payload: StageChunkPayload, source: Source, ctx: JobContext
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         batches = _with_progress(source, payload, ctx)
         async with aclosing(batches):
             first = await anext(batches, None)
@@ -143,7 +144,7 @@ class ChunkStager:
                 attempt=str(ctx.fence.attempt_id),
                 delta_packed=True,
             )
-        files = [
+        files: list[JsonValue] = [
             {"key": p.path, "rows": p.rows, "size": p.size, "sha256": p.sha256}
             for p in written.parts
         ]

@@ -12,7 +12,7 @@ import asyncio
 import hashlib
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from penstock.kit.json_value import JsonObject, JsonValue
     from penstock.reconcile.recipes.model import Side
     from penstock.sources.contract import Chunk, Plan, Source
 
@@ -45,7 +46,7 @@ class SideFiles:
     changes of files read in place."""
 
     files: Sequence[Path]
-    manifest_entry: Mapping[str, Any]
+    manifest_entry: Mapping[str, JsonValue]
     filtered: bool
     stamps: Mapping[Path, Stamp] = field(default_factory=dict)
 
@@ -115,7 +116,7 @@ async def _piece(source: Source, chunk: Chunk, schema: pa.Schema, file: Path) ->
     return rows
 
 
-def _read_from(source: Source, plan: Plan) -> dict[str, Any]:
+def _read_from(source: Source, plan: Plan) -> JsonObject:
     """SHA-256 digests of files in a folder; for objects the version that was read, by their
     store."""
     pieces = [
@@ -137,7 +138,7 @@ def _read_from(source: Source, plan: Plan) -> dict[str, Any]:
     }
 
 
-def _manifest_entry(side: Side, rows: int) -> dict[str, Any]:
+def _manifest_entry(side: Side, rows: int) -> JsonObject:
     return ({} if side.table is None else {"table": side.table}) | {"rows": rows}
 
 

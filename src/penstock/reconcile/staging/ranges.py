@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from decimal import Decimal
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from sqlglot import exp
@@ -23,7 +23,7 @@ from penstock.sources.single_table import bare
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from penstock.sources.contract import Limits, Plan, Source
+    from penstock.sources.contract import Limits, Plan, Row, Source
 
 DIALECTS = frozenset({"mysql", "trino"})
 _SAMPLED_ROWS = 20_000
@@ -75,17 +75,17 @@ def _key(schema: pa.Schema, name: str, dialect: str) -> str:
     return exp.column(name, "q", quoted=True).sql(dialect=dialect)
 
 
-async def _sample(source: Source, inner: str, key: str, total: int) -> Sequence[Any]:
+async def _sample(source: Source, inner: str, key: str, total: int) -> Row:
     share = min(1.0, _SAMPLED_ROWS / total)
     random = exp.Rand().sql(dialect=source.dialect)
     sampled = (
         f"SELECT {key} AS k FROM {inner}\nWHERE {key} IS NOT NULL"
         f" AND {random} < {share:.9f} ORDER BY k"
     )
-    return [value for (value,) in await rows(source, sampled)]
+    return tuple(value for (value,) in await rows(source, sampled))
 
 
-def _quantiles(ordered: Sequence[Any], count: int) -> list[Any]:
+def _quantiles(ordered: Row, count: int) -> list[object]:
     """`count - 1` distinct inner bounds."""
     places = (i * len(ordered) // count for i in range(1, count))
     return list(dict.fromkeys(ordered[place] for place in places)) if ordered else []
@@ -100,7 +100,7 @@ def _ranges(key: str, edges: Sequence[str]) -> Iterator[str]:
     yield f"{key} >= {edges[-1]}"
 
 
-def _literal(value: Any) -> exp.Expr:
+def _literal(value: object) -> exp.Expr:
     match value:
         case int():
             return exp.Literal.number(value)

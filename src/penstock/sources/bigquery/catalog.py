@@ -4,7 +4,7 @@ declared."""
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.sources.contract import Column, Key, Table
 
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     from penstock.sources.bigquery.config import Config
     from penstock.sources.bigquery.jobs import Jobs
+    from penstock.sources.bigquery.types import Field
+    from penstock.sources.rest import Document
 
 _VIEWS = frozenset({"MATERIALIZED_VIEW", "VIEW"})
 _AT_ONCE = 8
@@ -66,18 +68,18 @@ class BigQueryCatalog:
             for item in items
         ]
 
-    async def _table(self, project: str, dataset: str, table: str) -> dict[str, Any]:
+    async def _table(self, project: str, dataset: str, table: str) -> Document:
         async with self._concurrency:
             return await self._jobs.table(project, dataset, table)
 
 
-def _type_name(field: dict[str, Any]) -> str:
+def _type_name(field: Field) -> str:
     digits = ", ".join(str(field[name]) for name in ("precision", "scale") if name in field)
     kind = f"{field['type']}({digits})" if digits else str(field["type"])
     return f"ARRAY<{kind}>" if field.get("mode") == "REPEATED" else kind
 
 
-def _keys(table: dict[str, Any]) -> Iterator[Key]:
+def _keys(table: Document) -> Iterator[Key]:
     name, constraints = table["tableReference"]["tableId"], table.get("tableConstraints", {})
     if primary := constraints.get("primaryKey"):
         yield Key(table=name, columns=tuple(primary["columns"]))

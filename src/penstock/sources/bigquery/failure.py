@@ -3,7 +3,7 @@
 # mypy: disable-error-code="import-untyped"
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import grpc
 import orjson
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from penstock.kit.errors import PenstockError
-    from penstock.sources.rest import Answer
+    from penstock.sources.rest import Answer, Document
 
 _BY_REASON: Mapping[str, type[PenstockError]] = {
     "accessDenied": SourceRefused,
@@ -65,7 +65,7 @@ def http_failure(answer: Answer) -> PenstockError:
     )
 
 
-def job_failure(error: Mapping[str, Any]) -> PenstockError:
+def job_failure(error: Mapping[str, object]) -> PenstockError:
     """The error for a job's `errorResult`."""
     reason = str(error.get("reason", ""))
     kind = _BY_REASON.get(reason, SourceError)
@@ -85,7 +85,7 @@ def is_transient(error: grpc.RpcError) -> bool:
     return _BY_CODE.get(error.code()) is SourceUnavailable
 
 
-def _error(body: bytes) -> dict[str, Any]:
+def _error(body: bytes) -> Document:
     try:
         document = orjson.loads(body)
     except orjson.JSONDecodeError:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 from uuid import uuid4
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from penstock.sources.bigquery.config import Config
     from penstock.sources.bigquery.credentials import Credentials
     from penstock.sources.bigquery.types import Fields
+    from penstock.sources.rest import Document
 
 PRODUCT = "BigQuery"
 _POLL_MILLISECONDS = 10_000
@@ -100,19 +101,19 @@ class Jobs:
                 await self._cancel(job_id, location)
             raise
 
-    async def table(self, project: str, dataset: str, table: str) -> dict[str, Any]:
+    async def table(self, project: str, dataset: str, table: str) -> Document:
         return await self._ask(
             "GET", f"{_project(project)}/datasets/{quote(dataset)}/tables/{quote(table)}"
         )
 
-    async def datasets(self) -> list[dict[str, Any]]:
+    async def datasets(self) -> list[Document]:
         return [item async for item in self._pages(self._path("datasets"), "datasets")]
 
-    async def tables(self, project: str, dataset: str) -> list[dict[str, Any]]:
+    async def tables(self, project: str, dataset: str) -> list[Document]:
         path = f"{_project(project)}/datasets/{quote(dataset)}/tables"
         return [item async for item in self._pages(path, "tables")]
 
-    async def _insert(self, job: dict[str, Any]) -> None:
+    async def _insert(self, job: Mapping[str, object]) -> None:
         """Insert the job; 409 means that an earlier try, whose response was lost, did it."""
         answer = await self._rest.send(
             "POST", self._path("jobs"), body=job, headers=await self._credentials.headers()
@@ -159,7 +160,7 @@ class Jobs:
         status = await self._rest.once("POST", path, headers=headers, seconds=_CANCEL_SECONDS)
         log.info("bigquery_job_cancelled", job=job_id, status=status)
 
-    async def _pages(self, path: str, name: str) -> AsyncIterator[dict[str, Any]]:
+    async def _pages(self, path: str, name: str) -> AsyncIterator[Document]:
         params = {"maxResults": "1000"}
         while True:
             page = await self._ask("GET", path, params=params)
@@ -176,7 +177,7 @@ class Jobs:
         *,
         body: object = None,
         params: Mapping[str, str] | None = None,
-    ) -> dict[str, Any]:
+    ) -> Document:
         headers = await self._credentials.headers()
         answer = await self._rest.send(method, path, body=body, params=params, headers=headers)
         if answer.status != 200:
@@ -187,8 +188,8 @@ class Jobs:
     def _longest_poll(self) -> int:
         return int(self._config.request_timeout * 500)
 
-    def _query(self, sql: str) -> dict[str, Any]:
-        query: dict[str, Any] = {"query": sql, "useLegacySql": False}
+    def _query(self, sql: str) -> dict[str, object]:
+        query: dict[str, object] = {"query": sql, "useLegacySql": False}
         if self._config.dataset is not None:
             query["defaultDataset"] = {
                 "projectId": self._config.project,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Protocol
 from urllib.parse import quote
 
 import grpc
@@ -40,6 +40,14 @@ class Session:
     name: str
     streams: tuple[str, ...]
     rows: int
+
+
+class RowsCall(Protocol):
+    """A gRPC call that streams responses."""
+
+    def __iter__(self) -> Iterator[messages.ReadRowsResponse]: ...
+
+    def cancel(self) -> object: ...
 
 
 class Storage:
@@ -91,10 +99,12 @@ class Storage:
         names = tuple(stream.name for stream in session.streams)
         return Session(name=session.name, streams=names, rows=session.estimated_row_count)
 
-    def rows(self, stream: str, offset: int) -> Any:
-        """The gRPC call: a cancellable iterator of responses."""
+    def rows(self, stream: str, offset: int) -> RowsCall:
         request = messages.ReadRowsRequest(read_stream=stream, offset=offset)
-        return self._read(request, metadata=self._metadata(f"read_stream={quote(stream)}"))
+        call: RowsCall = self._read(
+            request, metadata=self._metadata(f"read_stream={quote(stream)}")
+        )
+        return call
 
     def _metadata(self, routing: str) -> list[tuple[str, str]]:
         # gRPC resolves names itself; hosts are Google's, over TLS, or an emulator's IP address.
@@ -111,7 +121,7 @@ class Reading:
         self._storage = storage
         self._stream = stream
         self._stopped = threading.Event()
-        self._call: Any = None
+        self._call: RowsCall | None = None
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         offset, setbacks = 0, 0
@@ -137,9 +147,9 @@ class Reading:
             self._call.cancel()
 
     def _from(self, offset: int) -> Iterator[pa.RecordBatch]:
-        self._call = self._storage.rows(self._stream, offset)
+        self._call = call = self._storage.rows(self._stream, offset)
         schema: pa.Schema | None = None
-        for answer in self._call:
+        for answer in call:
             if schema is None:
                 schema = pa.ipc.read_schema(pa.py_buffer(answer.arrow_schema.serialized_schema))
             serialized = answer.arrow_record_batch.serialized_record_batch

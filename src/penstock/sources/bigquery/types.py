@@ -7,7 +7,7 @@ digits.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Required, TypeAlias, TypedDict
 
 import pyarrow as pa
 
@@ -17,7 +17,21 @@ from penstock.sources.errors import SourceError, SourceQueryError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    Fields = Sequence[Mapping[str, Any]]
+
+class Field(TypedDict, total=False):
+    """A column of a table, or a part of one, as BigQuery describes it."""
+
+    name: Required[str]
+    type: Required[str]
+    mode: str
+    fields: list[Field]
+    rangeElementType: Field
+    precision: str
+    scale: str
+    defaultValueExpression: str
+
+
+Fields: TypeAlias = "Sequence[Field]"
 
 _SIMPLE: Mapping[str, pa.DataType] = {
     "BOOL": pa.bool_(),
@@ -62,12 +76,12 @@ def cast_to_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _type(field: Mapping[str, Any]) -> pa.DataType:
+def _type(field: Field) -> pa.DataType:
     one = _element(field)
     return pa.list_(pa.field("item", one)) if field.get("mode") == "REPEATED" else one
 
 
-def _element(field: Mapping[str, Any]) -> pa.DataType:
+def _element(field: Field) -> pa.DataType:
     kind = field["type"]
     if kind in ("RECORD", "STRUCT"):
         return pa.struct([(child["name"], _type(child)) for child in field["fields"]])
@@ -84,7 +98,7 @@ def _element(field: Mapping[str, Any]) -> pa.DataType:
     return _SIMPLE[kind]
 
 
-def _decimal(kind: str, field: Mapping[str, Any]) -> pa.DataType:
+def _decimal(kind: str, field: Field) -> pa.DataType:
     if "precision" not in field:
         return _DECIMALS[kind]
     precision, scale = int(field["precision"]), int(field.get("scale", 0))

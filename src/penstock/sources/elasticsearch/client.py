@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from penstock.kit import logging
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from penstock.kit.outbound import Outbound
     from penstock.sources.elasticsearch.config import Config
-    from penstock.sources.rest import Answer
+    from penstock.sources.rest import Answer, Document
 
 PRODUCT = "Elasticsearch"
 _CANCEL_SECONDS = 5.0
@@ -60,7 +60,7 @@ class Client:
             raise failure(answer, self.config)
         return answer
 
-    async def document(self, method: str, path: str, *, body: object = None) -> dict[str, Any]:
+    async def document(self, method: str, path: str, *, body: object = None) -> Document:
         return (await self.ask(method, path, body=body)).json(PRODUCT)
 
     async def open_point_in_time(self, index: str) -> str:

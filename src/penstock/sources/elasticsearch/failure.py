@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import orjson
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from penstock.kit.errors import PenstockError
     from penstock.sources.elasticsearch.config import Config
-    from penstock.sources.rest import Answer
+    from penstock.sources.rest import Answer, Document
 
 _LOST = "search_context_missing_exception"
 
@@ -31,7 +31,7 @@ def failure(answer: Answer, config: Config) -> PenstockError:
     return _kind(answer.status)(f"{name}: {reason}", error_name=name, status=answer.status)
 
 
-def partial(shards: dict[str, Any], config: Config) -> PenstockError:
+def partial(shards: Document, config: Config) -> PenstockError:
     """The error for a search with failed shards, whose hits are incomplete."""
     failures = shards.get("failures") or [{}]
     reason = failures[0].get("reason") or {}
@@ -53,7 +53,7 @@ def _kind(status: int) -> type[PenstockError]:
             return SourceError
 
 
-def _error(body: bytes) -> dict[str, Any]:
+def _error(body: bytes) -> Document:
     try:
         document = orjson.loads(body)
     except orjson.JSONDecodeError:
@@ -62,7 +62,7 @@ def _error(body: bytes) -> dict[str, Any]:
     return error if isinstance(error, dict) else {"reason": error}
 
 
-def _causes(error: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _causes(error: Document) -> Iterator[Document]:
     """The error, then its causes; the last one is the most specific."""
     yield error
     yield from (

@@ -8,7 +8,7 @@ types without a scalar are read as JSON from the document itself.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 import pyarrow as pa
 
@@ -45,6 +45,24 @@ _SCALARS: Mapping[str, pa.DataType] = {
     "short": pa.int16(),
     "unsigned_long": pa.uint64(),
 }
+
+
+class Property(TypedDict, total=False):
+    """A field of a mapping as Elasticsearch describes it."""
+
+    type: str
+    path: str
+    properties: dict[str, Property]
+    fields: dict[str, Property]
+
+
+class _Mappings(TypedDict, total=False):
+    properties: dict[str, Property]
+    runtime: dict[str, Property]
+
+
+class IndexMapping(TypedDict):
+    mappings: _Mappings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +113,7 @@ class Fields:
         return field
 
 
-def read_mappings(answer: Mapping[str, Any]) -> Fields:
+def read_mappings(answer: Mapping[str, IndexMapping]) -> Fields:
     """The merged fields of all indices that a name resolves to."""
     by_path: dict[str, Field] = {}
     top: dict[str, None] = {}
@@ -114,7 +132,9 @@ def read_mappings(answer: Mapping[str, Any]) -> Fields:
     return Fields(by_path=by_path, top=tuple(top))
 
 
-def _walk(properties: Mapping[str, Any], prefix: str, nested_in: str | None) -> Iterator[Field]:
+def _walk(
+    properties: Mapping[str, Property], prefix: str, nested_in: str | None
+) -> Iterator[Field]:
     for name, definition in properties.items():
         path, kind = prefix + name, definition.get("type", "object")
         yield Field(path=path, kind=kind, nested_in=nested_in)
@@ -123,7 +143,7 @@ def _walk(properties: Mapping[str, Any], prefix: str, nested_in: str | None) -> 
         yield from _walk(definition.get("fields", {}), f"{path}.", nested_in)
 
 
-def _resolved(fields: dict[str, Field], properties: Mapping[str, Any]) -> Iterator[Field]:
+def _resolved(fields: dict[str, Field], properties: Mapping[str, Property]) -> Iterator[Field]:
     """The fields, with aliases replaced by the type of their target."""
     targets = dict(_aliases(properties, ""))
     for path, field in fields.items():
@@ -135,7 +155,7 @@ def _resolved(fields: dict[str, Field], properties: Mapping[str, Any]) -> Iterat
         )
 
 
-def _aliases(properties: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, str]]:
+def _aliases(properties: Mapping[str, Property], prefix: str) -> Iterator[tuple[str, str]]:
     for name, definition in properties.items():
         if definition.get("type") == "alias":
             yield prefix + name, definition["path"]

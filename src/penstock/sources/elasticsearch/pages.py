@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 import orjson
 import pyarrow as pa
@@ -19,22 +19,30 @@ from penstock.sources.elasticsearch.query import Column, schema_of
 from penstock.sources.errors import SourceError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
+    from penstock.kit.json_value import JsonObject, JsonValue
     from penstock.sources.elasticsearch.mapping import Field
+    from penstock.sources.rest import Document
 
-Hit = dict[str, Any]
 _ISO = "strict_date_optional_time_nanos"
-_MISSING: Mapping[str, Any] = {}
+
+
+class Hit(TypedDict, total=False):
+    _id: str
+    _index: str
+    _source: JsonObject
+    fields: dict[str, list[JsonValue]]
+    sort: list[JsonValue]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
     batch: pa.RecordBatch
     pit: str
-    after: list[Any] | None
+    after: list[JsonValue] | None
     timed_out: bool
-    shards: dict[str, Any]
+    shards: Document
 
 
 class Decoder:
@@ -42,14 +50,14 @@ class Decoder:
         self._columns = columns
         self.schema = schema_of(columns)
 
-    def request(self) -> dict[str, Any]:
+    def request(self) -> dict[str, object]:
         """The part of a search request that selects the fields for `page`."""
         fields = [column.field for column in self._columns if column.field.kind not in META]
         scalars = [_asked(field) for field in fields if not field.from_document]
         documents = sorted({field.path for field in fields if field.from_document})
         return {"_source": documents or False, "fields": scalars}
 
-    def page(self, answer: dict[str, Any]) -> Page:
+    def page(self, answer: Document) -> Page:
         hits: list[Hit] = answer["hits"]["hits"]
         arrays = [self._array(column, hits) for column in self._columns]
         return Page(
@@ -77,17 +85,17 @@ def _asked(field: Field) -> str | dict[str, str]:
     return {"field": field.path, "format": _ISO} if field.kind in DATES else field.path
 
 
-def _values(field: Field, hits: list[Hit]) -> Iterator[Any]:
+def _values(field: Field, hits: list[Hit]) -> Iterator[JsonValue | bytes]:
     if field.kind in META:
-        return (hit[field.kind] for hit in hits)
+        return (hit["_id"] if field.kind == "_id" else hit["_index"] for hit in hits)
     if field.is_json:
-        return (_json(_dig(hit.get("_source", _MISSING), field.path)) for hit in hits)
+        return (_json(_dig(hit.get("_source"), field.path)) for hit in hits)
     if field.kind == "binary":
-        return (_bytes(_dig(hit.get("_source", _MISSING), field.path), field.path) for hit in hits)
-    return (_only(hit.get("fields", _MISSING).get(field.path), field.path) for hit in hits)
+        return (_bytes(_dig(hit.get("_source"), field.path), field.path) for hit in hits)
+    return (_only(hit.get("fields", {}).get(field.path), field.path) for hit in hits)
 
 
-def _only(values: list[Any] | None, path: str) -> Any:
+def _only(values: list[JsonValue] | None, path: str) -> JsonValue:
     """The single value of a `fields` list; more than one does not fit into a column."""
     if not values:
         return None
@@ -111,7 +119,7 @@ def _bytes(value: object, path: str) -> bytes | None:
         raise SourceError(f"Field {path} has a value that is not base64.", field=path) from None
 
 
-def _dig(node: object, path: str) -> Any:
+def _dig(node: JsonValue, path: str) -> JsonValue:
     """The value at a path; `a.b` may be a nested object or a single name in the document."""
     if isinstance(node, list):
         raise _array_in(path)

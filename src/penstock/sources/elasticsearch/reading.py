@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.sources.elasticsearch.client import PRODUCT
 from penstock.sources.elasticsearch.failure import partial
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from penstock.kit.json_value import JsonObject
     from penstock.sources.elasticsearch.client import Client
     from penstock.sources.elasticsearch.pages import Page
     from penstock.sources.elasticsearch.query import Column
@@ -32,11 +33,11 @@ class SliceRead:
     """What to read: the columns, the condition as query DSL, and the slice number and count."""
 
     columns: list[Column]
-    condition: dict[str, Any] | None = None
+    condition: JsonObject | None = None
     slice: int = 0
     slices: int = 1
 
-    def search(self, decoder: Decoder) -> dict[str, Any]:
+    def search(self, decoder: Decoder) -> dict[str, object]:
         body = {**decoder.request(), "sort": [{"_shard_doc": "asc"}], "track_total_hits": False}
         if self.condition is not None:
             body["query"] = self.condition

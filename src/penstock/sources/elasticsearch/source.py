@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from penstock.kit.json_value import JsonObject
     from penstock.sources.elasticsearch.query import Query
 
 _MAX_SLICES = 1024  # the default of index.max_slices_per_pit
@@ -108,13 +109,14 @@ class ElasticsearchSource:
         mappings = await self._client.document("GET", f"/{in_path(query.index)}/_mapping")
         return columns_of(query, read_mappings(mappings))
 
-    async def _condition(self, query: Query) -> dict[str, Any] | None:
+    async def _condition(self, query: Query) -> JsonObject | None:
         if query.translatable is None:
             return None
         translated = await self._client.document(
             "POST", "/_sql/translate", body={"query": query.translatable}
         )
-        return translated.get("query")
+        condition: JsonObject | None = translated.get("query")
+        return condition
 
     async def _size(self, index: str, limits: Limits) -> tuple[int, int | None]:
         """The number of slices, and the rows; one slice if the credentials cannot read sizes."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import duckdb
 
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
+
+    from penstock.sources.contract import Row
 
 _MAX_CELLS = 1_000_000
 _MIN_ROWS = 2048
@@ -111,7 +113,7 @@ class Session:
             if self._cursor is not None:
                 self._cursor.interrupt()
 
-    def rows(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
+    def rows(self, sql: str, *values: object) -> list[Row]:
         """Run an internal query."""
         with translated(), self._opened() as cursor:
             return cursor.execute(sql, list(values)).fetchall()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 import pyarrow as pa
 
@@ -17,12 +17,21 @@ from penstock.sources.files.place import Entry, Place, matching
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from penstock.sources.contract import Limits
 
 _FORMATS = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet", ".tsv": "csv", ".txt": "csv"}
+
+
+class PieceDocument(TypedDict):
+    """A piece in a chunk, which is JSON."""
+
+    path: str
+    size: int
+    etag: str | None
+    groups: list[int] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,11 +43,12 @@ class Piece:
     size: int = 0
     rows: int | None = None
 
-    def as_json(self) -> dict[str, Any]:
-        return {**asdict(self.entry), "groups": self.groups and list(self.groups)}
+    def as_json(self) -> PieceDocument:
+        entry, groups = self.entry, self.groups and list(self.groups)
+        return {"path": entry.path, "size": entry.size, "etag": entry.etag, "groups": groups}
 
 
-def piece(document: Mapping[str, Any]) -> Piece:
+def piece(document: PieceDocument) -> Piece:
     groups = document["groups"]
     return Piece(
         entry=Entry(path=document["path"], size=document["size"], etag=document["etag"]),

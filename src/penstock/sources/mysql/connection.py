@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pymysql
 from pymysql.constants import COMMAND, FIELD_TYPE, FLAG
@@ -17,6 +17,8 @@ from pymysql.protocol import FieldDescriptorPacket
 if TYPE_CHECKING:
     import socket
     from collections.abc import Iterator, Sequence
+
+    from penstock.sources.contract import Row
 
 __all__ = ["FIELD_TYPE", "Connection", "Field", "MySQLFailure"]
 
@@ -45,7 +47,7 @@ class Field:
 class Connection:
     """A connection over an already connected socket."""
 
-    def __init__(self, raw: socket.socket, **options: Any) -> None:
+    def __init__(self, raw: socket.socket, **options: object) -> None:
         with _failing():
             self._inner = pymysql.Connection(
                 charset="utf8mb4", program_name="penstock", defer_connect=True, **options
@@ -58,7 +60,7 @@ class Connection:
         with _failing():
             self._inner.query(statement)
 
-    def rows(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
+    def rows(self, sql: str, *values: object) -> list[Row]:
         """Run an internal query with a small result."""
         with _failing(), self._inner.cursor() as cursor:
             cursor.execute(sql, values or None)

@@ -12,7 +12,7 @@ import ssl
 import threading
 from contextlib import contextmanager, suppress
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.sources.errors import SourceQueryError
 from penstock.sources.mysql import types
@@ -162,7 +162,7 @@ def _unix_socket(path: str) -> socket.socket:
     return raw
 
 
-def _tls(config: Config) -> dict[str, Any]:
+def _tls(config: Config) -> dict[str, object]:
     match config.tls:
         case "disable":
             return {"ssl_disabled": True}

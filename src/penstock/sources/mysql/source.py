@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.kit.outbound import FOR_OPERATOR, Outbound
 from penstock.sources import threaded_stream
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from penstock.sources.contract import Row
     from penstock.sources.mysql.connection import Connection
 
     T = TypeVar("T")
@@ -72,7 +73,7 @@ class MySQLSource:
     def catalog(self) -> MySQLCatalog:
         return MySQLCatalog(self)
 
-    async def ask(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
+    async def ask(self, sql: str, *values: object) -> list[Row]:
         return await self._within(lambda _, connection: connection.rows(sql, *values))
 
     async def _within(self, work: Callable[[Session, Connection], T]) -> T:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from contextlib import closing, contextmanager
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from adbc_driver_manager import dbapi
 from adbc_driver_manager._reader import AdbcRecordBatchReader
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from penstock.kit.outbound import Outbound
     from penstock.kit.sqlfile import Statement
+    from penstock.sources.contract import Row
 
 _DRIVER = str(files("adbc_driver_postgresql") / "libadbc_driver_postgresql.so")
 SQL = load("penstock.sources.postgres.sql")
@@ -87,12 +88,12 @@ class Session:
             if self._connection is not None:
                 self._connection.adbc_cancel()
 
-    def rows(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
+    def rows(self, sql: str, *values: object) -> list[Row]:
         """Run an internal query with a small result."""
         with translated(self._config), closing(self._cursor(copy=False)) as cursor:
             return cursor.execute(sql, list(values) or None).fetchall()
 
-    def ask(self, statement: Statement, **values: object) -> list[tuple[Any, ...]]:
+    def ask(self, statement: Statement, **values: object) -> list[Row]:
         return self.rows(statement.text, *statement.bind(values))
 
     def columns(self, sql: str) -> Sequence[types.OutputColumn]:

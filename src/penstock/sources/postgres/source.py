@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.kit.outbound import FOR_OPERATOR, Outbound
 from penstock.sources import threaded_stream
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from penstock.kit.sqlfile import Statement
+    from penstock.sources.contract import Row
 
     T = TypeVar("T")
 
@@ -78,7 +79,7 @@ class PostgresSource:
     def catalog(self) -> PostgresCatalog:
         return PostgresCatalog(self)
 
-    async def ask(self, statement: Statement, **values: object) -> list[tuple[Any, ...]]:
+    async def ask(self, statement: Statement, **values: object) -> list[Row]:
         return await self._within(lambda session: session.ask(statement, **values))
 
     async def _within(self, work: Callable[[Session], T]) -> T:

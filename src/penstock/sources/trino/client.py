@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import orjson
 
@@ -21,9 +21,11 @@ from penstock.sources.trino.headers import Session, statement_headers
 from penstock.sources.trino.reply import Reply, read_reply
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Sequence
 
+    from penstock.sources.contract import Row
     from penstock.sources.trino.config import Config
+    from penstock.sources.trino.types import Described
     from penstock.sources.trino.wire import Wire
 
 # After this many polls without rows the query is queued or runs long: poll half as often.
@@ -79,20 +81,20 @@ class Client:
             if reply.next_uri is not None:
                 await self.cancel(reply.query_id, reply.next_uri)
 
-    async def columns(self, sql: str, session: Session) -> Sequence[Mapping[str, Any]]:
+    async def columns(self, sql: str, session: Session) -> Sequence[Described]:
         """Trino's description of a query's columns."""
-        columns: Sequence[Mapping[str, Any]] = ()
+        columns: Sequence[Described] = ()
         async with aclosing(self.replies(sql, session)) as replies:
             async for reply in replies:
                 columns = reply.columns or columns
         return columns
 
-    async def rows(self, sql: str, session: Session) -> list[list[Any]]:
+    async def rows(self, sql: str, session: Session) -> list[Row]:
         """A small result as Python rows: catalogs, versions, lists of files."""
-        rows: list[list[Any]] = []
+        rows: list[Row] = []
         async with aclosing(self.replies(sql, session)) as replies:
             async for reply in replies:
-                rows += orjson.loads(reply.rows or b"[]")
+                rows += map(tuple, orjson.loads(reply.rows or b"[]"))
         return rows
 
     async def cancel(self, query_id: str, next_uri: str | None = None) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.sources.errors import SourceError, SourceQueryError, SourceRefused, SourceUnavailable
 
@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from penstock.kit.errors import PenstockError
+    from penstock.kit.json_value import JsonValue
 
 _REFUSALS = frozenset({"PERMISSION_DENIED", "INVALID_ROLE", "ROLE_NOT_FOUND"})
 _LOST = frozenset({"ABANDONED_QUERY"})
@@ -21,7 +22,7 @@ class QueryLost(SourceUnavailable):
     code = "SOURCE_QUERY_LOST"
 
 
-def query_error(error: Mapping[str, Any], query_id: str) -> PenstockError:
+def query_error(error: Mapping[str, JsonValue], query_id: str) -> PenstockError:
     """The error for a failed query's `error`."""
     name, kind = str(error.get("errorName", "UNKNOWN")), str(error.get("errorType", ""))
     return _class(name, kind)(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 from contextlib import contextmanager
 from itertools import accumulate, chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import orjson
 import pyarrow as pa
@@ -21,6 +21,9 @@ from penstock.sources.trino.csvpage import finish
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    Values: TypeAlias = Sequence[Any]
+    """JSON of one type, which the column's type says; Arrow rejects what does not fit it."""
 
 
 def read(page: bytes, columns: Sequence[types.Column]) -> pa.RecordBatch:
@@ -46,7 +49,7 @@ def _collector_paused() -> Iterator[None]:
             gc.enable()
 
 
-def _named(column: types.Column, values: Sequence[Any]) -> pa.Array:
+def _named(column: types.Column, values: Values) -> pa.Array:
     try:
         return _array(values, column.type, column.arrow)
     except (pa.ArrowException, TypeError, OverflowError):
@@ -56,7 +59,7 @@ def _named(column: types.Column, values: Sequence[Any]) -> pa.Array:
         ) from None
 
 
-def _array(values: Sequence[Any], kind: types.TrinoType, arrow: pa.DataType) -> pa.Array:
+def _array(values: Values, kind: types.TrinoType, arrow: pa.DataType) -> pa.Array:
     match kind.name:
         case "array":
             return _list(values, kind, arrow)
@@ -87,14 +90,14 @@ def _parsed(text: pa.Array, arrow: pa.DataType) -> pa.Array:
     return text.cast(arrow)
 
 
-def _list(values: Sequence[Any], kind: types.TrinoType, arrow: pa.DataType) -> pa.Array:
+def _list(values: Values, kind: types.TrinoType, arrow: pa.DataType) -> pa.Array:
     [(_, element)] = kind.children
     inner = list(chain.from_iterable(v for v in values if v is not None))
     items = _array(inner, element, arrow.value_type)
     return pa.ListArray.from_arrays(_offsets(values), items, type=arrow)
 
 
-def _map(values: Sequence[Any], kind: types.TrinoType, arrow: pa.DataType) -> pa.Array:
+def _map(values: Values, kind: types.TrinoType, arrow: pa.DataType) -> pa.Array:
     (_, key), (_, item) = kind.children
     present = [v for v in values if v is not None]
     keys = _array(list(chain.from_iterable(present)), key, arrow.key_type)
@@ -102,7 +105,7 @@ def _map(values: Sequence[Any], kind: types.TrinoType, arrow: pa.DataType) -> pa
     return pa.MapArray.from_arrays(_offsets(values), keys, items, type=arrow)
 
 
-def _struct(values: Sequence[Any], kind: types.TrinoType, arrow: pa.DataType) -> pa.Array:
+def _struct(values: Values, kind: types.TrinoType, arrow: pa.DataType) -> pa.Array:
     absent = pa.array([v is None for v in values], pa.bool_())
     fields = [
         _array([None if v is None else v[number] for v in values], child, arrow.field(number).type)
@@ -111,7 +114,7 @@ def _struct(values: Sequence[Any], kind: types.TrinoType, arrow: pa.DataType) ->
     return pa.StructArray.from_arrays(fields, fields=list(arrow), mask=absent)
 
 
-def _offsets(values: Sequence[Any]) -> pa.Array:
+def _offsets(values: Values) -> pa.Array:
     """The offsets of a list array; a null has no offset."""
     ends = list(accumulate((0 if v is None else len(v) for v in values), initial=0))
     starts = [None if v is None else start for v, start in zip(values, ends[:-1], strict=True)]

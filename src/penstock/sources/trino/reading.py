@@ -12,14 +12,14 @@ import asyncio
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.sources.errors import SourceError
 from penstock.sources.trino import spooling, types
 from penstock.sources.trino.pages import PageDecoder
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Iterator, Sequence
 
     import pyarrow as pa
 
@@ -116,7 +116,7 @@ class Reading:
             segments = spooling.segments(reply.spool, max_bytes=self._client.wire.max_bytes)
             yield from map(self._begin, segments)
 
-    def _check(self, columns: Sequence[Mapping[str, Any]]) -> None:
+    def _check(self, columns: Sequence[types.Described]) -> None:
         if types.shape(types.columns(columns)) != types.shape(self._columns):
             raise SourceError(
                 "The query's columns have changed since it was planned.", hint="Plan it again."

@@ -7,7 +7,7 @@ escaped, so neither can occur in a value: the envelope is parsed without the row
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Required, TypedDict
 
 import orjson
 
@@ -15,11 +15,24 @@ from penstock.sources.errors import SourceError
 from penstock.sources.trino.failure import query_error
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from penstock.kit.errors import PenstockError
+    from penstock.kit.json_value import JsonValue
+    from penstock.sources.trino.spooling import Spool
+    from penstock.sources.trino.types import Described
 
 _OPENING, _CLOSING = b'"data":[[', b']],"stats":{'
+
+
+class _Envelope(TypedDict, total=False):
+    id: Required[str]
+    nextUri: str
+    stats: dict[str, JsonValue] | None
+    columns: list[Described]
+    data: list[JsonValue] | Spool | None
+    updateCount: int
+    error: dict[str, JsonValue]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,9 +42,9 @@ class Reply:
     query_id: str
     next_uri: str | None
     state: str
-    columns: Sequence[Mapping[str, Any]] | None = None
+    columns: Sequence[Described] | None = None
     rows: bytes | None = None
-    spool: Mapping[str, Any] | None = None
+    spool: Spool | None = None
     update_count: int | None = None
     error: PenstockError | None = None
 
@@ -48,11 +61,11 @@ class Reply:
 def read_reply(body: bytes) -> Reply:
     envelope, rows = _split(body)
     data = envelope.get("data")
-    error = envelope.get("error")
+    error, stats = envelope.get("error"), envelope.get("stats")
     return Reply(
         query_id=envelope["id"],
         next_uri=envelope.get("nextUri") if error is None else None,
-        state=(envelope.get("stats") or {}).get("state", ""),
+        state="" if stats is None else str(stats.get("state", "")),
         columns=envelope.get("columns"),
         rows=orjson.dumps(data) if isinstance(data, list) and data else rows,
         spool=data if isinstance(data, dict) else None,
@@ -61,7 +74,7 @@ def read_reply(body: bytes) -> Reply:
     )
 
 
-def _split(body: bytes) -> tuple[dict[str, Any], bytes | None]:
+def _split(body: bytes) -> tuple[_Envelope, bytes | None]:
     start, end = body.find(_OPENING), body.rfind(_CLOSING)
     if 0 <= start < end:
         begin, stop = start + len(_OPENING) - 2, end + 2
@@ -69,13 +82,14 @@ def _split(body: bytes) -> tuple[dict[str, Any], bytes | None]:
     return _parsed(body), None
 
 
-def _parsed(envelope: bytes) -> dict[str, Any]:
+def _parsed(envelope: bytes) -> _Envelope:
     try:
-        document = orjson.loads(envelope)
+        document: _Envelope = orjson.loads(envelope)
     except orjson.JSONDecodeError:
         raise SourceError(
             "Trino did not return JSON; check that the address is a coordinator's."
         ) from None
-    if not isinstance(document, dict) or "id" not in document:
+    whole: object = document
+    if not isinstance(whole, dict) or "id" not in whole:
         raise SourceError("Trino's response does not follow the statement protocol.")
     return document

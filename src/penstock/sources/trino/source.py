@@ -8,7 +8,7 @@ configuration. There is no default.
 from __future__ import annotations
 
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.kit.clock import SYSTEM, Clock
 from penstock.kit.errors import PenstockError
@@ -27,7 +27,7 @@ from penstock.sources.trino.unload import TrinoUnload
 from penstock.sources.trino.wire import Wire
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Sequence
 
     import pyarrow as pa
 
@@ -125,7 +125,7 @@ class TrinoSource:
     def _session(self, role: str | None = None, trace: str = "") -> Session:
         return Session(role=require_role(role or self._role), trace=trace)
 
-    async def _describe(self, sql: str, session: Session) -> Sequence[Mapping[str, Any]]:
+    async def _describe(self, sql: str, session: Session) -> Sequence[types.Described]:
         cold = ColdStart(self._clock)
         while True:
             try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from base64 import b64decode
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal, Required, TypedDict
 
 import pyarrow as pa
 
@@ -22,6 +22,29 @@ if TYPE_CHECKING:
 
 # Trino writes LZ4 blocks without a frame.
 _CODECS = {"json": None, "json+lz4": "lz4_raw", "json+zstd": "zstd"}
+
+
+class _Metadata(TypedDict, total=False):
+    rowOffset: Required[int]
+    rowsCount: Required[int]
+    segmentSize: Required[int]
+    uncompressedSize: int
+
+
+class _ListedSegment(TypedDict, total=False):
+    type: Required[Literal["inline", "spooled"]]
+    metadata: Required[_Metadata]
+    data: str
+    uri: str
+    ackUri: str
+    headers: dict[str, list[str]] | None
+
+
+class Spool(TypedDict):
+    """The `data` of a response whose rows are in segments; nothing in it is checked yet."""
+
+    encoding: str
+    segments: list[_ListedSegment]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +62,7 @@ class Segment:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
-def segments(spool: Mapping[str, Any], *, max_bytes: int = DEFAULT_ANSWER_BYTES) -> list[Segment]:
+def segments(spool: Spool, *, max_bytes: int = DEFAULT_ANSWER_BYTES) -> list[Segment]:
     """The segments of one response, in row order."""
     encoding = str(spool.get("encoding"))
     if encoding not in _CODECS:
@@ -56,7 +79,7 @@ def segments(spool: Mapping[str, Any], *, max_bytes: int = DEFAULT_ANSWER_BYTES)
     return sorted(listed, key=lambda segment: segment.offset)
 
 
-def _segment(raw: Mapping[str, Any], codec: str | None) -> Segment:
+def _segment(raw: _ListedSegment, codec: str | None) -> Segment:
     metadata = raw["metadata"]
     uncompressed = metadata.get("uncompressedSize")
     return Segment(

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import pyarrow as pa
 
 from penstock.sources.errors import SourceQueryError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
 _FIXED = {
     "bigint": pa.int64(),
@@ -44,6 +44,28 @@ _TEXTS = frozenset(
     }
 )
 ZONED = "timestamp with time zone"
+
+
+class Argument(TypedDict):
+    """An argument of a type; what `value` is depends on `kind` (LONG, TYPE, NAMED_TYPE)."""
+
+    kind: str
+    value: Any
+
+
+class Signature(TypedDict):
+    """Trino's `typeSignature`."""
+
+    rawType: str
+    arguments: list[Argument]
+
+
+class Described(TypedDict):
+    """A column as a response describes it; `type` is for people."""
+
+    name: str
+    type: str
+    typeSignature: Signature
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,8 +100,7 @@ class Column:
     arrow: pa.DataType
 
 
-def parse(signature: Mapping[str, Any]) -> TrinoType:
-    """Parse Trino's `typeSignature`."""
+def parse(signature: Signature) -> TrinoType:
     numbers: list[int] = []
     children: list[tuple[str, TrinoType]] = []
     for argument in signature["arguments"]:
@@ -144,7 +165,7 @@ def _nested(kind: TrinoType) -> pa.DataType:
             return pa.struct(parts)
 
 
-def columns(described: Iterable[Mapping[str, Any]]) -> tuple[Column, ...]:
+def columns(described: Iterable[Described]) -> tuple[Column, ...]:
     """The columns of a response; duplicate names are rejected, because a file cannot have them."""
     columns = tuple(_column(item["name"], parse(item["typeSignature"])) for item in described)
     names = Counter(column.name for column in columns)

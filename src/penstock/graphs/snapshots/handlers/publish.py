@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from penstock.jobs.handler import Job, JobContext
     from penstock.jobs.model import JobView
     from penstock.storage.contract import Store
-    from penstock.storage.manifest import Entity
+    from penstock.storage.manifest import Entity, EntityDocument
     from penstock.storage.provider import ObjectStoreProvider
 
 
@@ -60,12 +60,13 @@ class Publisher:
 async def _counted(store: Store, view: JobView) -> Entity:
     order = ExportPayload.read(view.payload)
     with naming(order.entity):
+        document: EntityDocument = view.result
         if not isinstance(view.result, dict) or "row_count" not in view.result:
             raise InvalidState(f"Job {view.job_id} did not end with a row count.")
         rows: int = view.result["row_count"]
         if "parts" not in view.result:
             return await _found(store, order, view)
-        entity = entity_from_json(view.result)
+        entity = entity_from_json(document)
         await verify_rows(store, entity.parts, sent=rows)
         return entity
 
