@@ -19,6 +19,7 @@ from penstock.engines.column_names import copy, one_schema
 from penstock.engines.dates import date_texts, far_date_or, far_stamp_or, stamp_texts
 from penstock.engines.errors import EngineError, EngineFull, EngineQueryError
 from penstock.engines.floats import rounded, shortest
+from penstock.engines.own_functions import OwnFunctions, escaped
 from penstock.engines.plain_types import cast, plain
 from penstock.engines.spill import SpillLimit, writing
 from penstock.engines.texts import FAILED, FUNCTIONS
@@ -64,7 +65,7 @@ def connect(scratch: Path, limits: EngineLimits) -> DataFusionEngine:
     return DataFusionEngine(scratch, limits)
 
 
-class DataFusionDialect:
+class DataFusionDialect(OwnFunctions):
     def day(self, date: str) -> str:
         return f"CAST(CAST({date} AS DATE) AS INT)"
 
@@ -89,12 +90,6 @@ class DataFusionDialect:
     def hexadecimals(self, data: str) -> str:
         return f"encode({data}, 'hex')"
 
-    def shortest(self, number: str) -> str:
-        return f"_shortest({number})"
-
-    def rounded(self, number: str, decimals: int) -> str:
-        return f"_rounded({number}, {decimals})"
-
     def is_float(self, number: str) -> str:
         return f"arrow_typeof({number}) IN ('Float64', 'Float32')"
 
@@ -104,29 +99,14 @@ class DataFusionDialect:
     def whole_quotient(self, number: str, by: str) -> str:
         return f"CAST(({number} - {number} % {by}) / {by} AS DECIMAL(33, 0))"
 
-    def zone_offset(self, zone: str, seconds: str) -> str:
-        return f"_zone_offset('{_text(zone)}', {seconds})"
-
-    def lower(self, text: str) -> str:
-        return f"_lower({text})"
-
-    def upper(self, text: str) -> str:
-        return f"_upper({text})"
-
-    def letters(self, text: str) -> str:
-        return f"_letters({text})"
-
     def like(self, text: str, pattern: str) -> str:
-        return f"({text} LIKE '{_text(pattern)}')"
-
-    def fail(self, reason: str) -> str:
-        return f"_fail({reason})"
+        return f"({text} LIKE '{escaped(pattern)}')"
 
     def replace(self, text: str, pattern: str, to: str) -> str:
-        return f"REGEXP_REPLACE({text}, '{_text(in_ascii(pattern))}', '{_text(to)}', 'g')"
+        return f"REGEXP_REPLACE({text}, '{escaped(in_ascii(pattern))}', '{escaped(to)}', 'g')"
 
     def matches(self, text: str, pattern: str) -> str:
-        return f"regexp_like({text}, '{_text(in_ascii(pattern))}')"
+        return f"regexp_like({text}, '{escaped(in_ascii(pattern))}')"
 
     def edits(self, a: str, b: str) -> str:
         return f"CAST(levenshtein({a}, {b}) AS BIGINT)"
@@ -273,10 +253,6 @@ def in_ascii(pattern: str) -> str:
     """A pattern whose character classes are those of ASCII, as in DuckDB; here they are
     Unicode's."""
     return _CLASS.sub(lambda escape: _ASCII.get(escape[1], escape[0]), pattern)
-
-
-def _text(value: str) -> str:
-    return value.replace("'", "''")
 
 
 def _explained(text: str) -> EngineError | EngineQueryError:

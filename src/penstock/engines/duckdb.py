@@ -19,6 +19,7 @@ from penstock.engines.contract import ROW_BITS, EngineLimits, Row
 from penstock.engines.dates import date_texts, far_date_or, far_stamp_or, stamp_texts
 from penstock.engines.errors import EngineError, EngineFull, EngineQueryError
 from penstock.engines.floats import rounded, shortest
+from penstock.engines.own_functions import OwnFunctions, escaped
 from penstock.engines.plain_types import cast, plain
 from penstock.engines.spill import SpillLimit, writing
 from penstock.engines.texts import FAILED, FUNCTIONS
@@ -44,7 +45,7 @@ def connect(scratch: Path, limits: EngineLimits) -> DuckDbEngine:
     return DuckDbEngine(scratch, limits)
 
 
-class DuckDbDialect:
+class DuckDbDialect(OwnFunctions):
     def day(self, date: str) -> str:
         return f"CAST(CAST({date} AS DATE) - DATE '1970-01-01' AS INTEGER)"
 
@@ -70,12 +71,6 @@ class DuckDbDialect:
     def hexadecimals(self, data: str) -> str:
         return f"lower(hex({data}))"
 
-    def shortest(self, number: str) -> str:
-        return f"_shortest({number})"
-
-    def rounded(self, number: str, decimals: int) -> str:
-        return f"_rounded({number}, {decimals})"
-
     def is_float(self, number: str) -> str:
         return f"typeof({number}) IN ('DOUBLE', 'FLOAT')"
 
@@ -85,29 +80,14 @@ class DuckDbDialect:
     def whole_quotient(self, number: str, by: str) -> str:
         return f"CAST(CAST({number} AS HUGEINT) // CAST({by} AS HUGEINT) AS DECIMAL(33, 0))"
 
-    def zone_offset(self, zone: str, seconds: str) -> str:
-        return f"_zone_offset('{_text(zone)}', {seconds})"
-
-    def lower(self, text: str) -> str:
-        return f"_lower({text})"
-
-    def upper(self, text: str) -> str:
-        return f"_upper({text})"
-
-    def letters(self, text: str) -> str:
-        return f"_letters({text})"
-
     def like(self, text: str, pattern: str) -> str:
-        return f"({text} LIKE '{_text(pattern)}' ESCAPE '\\')"
-
-    def fail(self, reason: str) -> str:
-        return f"_fail({reason})"
+        return f"({text} LIKE '{escaped(pattern)}' ESCAPE '\\')"
 
     def replace(self, text: str, pattern: str, to: str) -> str:
-        return f"REGEXP_REPLACE({text}, '{_text(pattern)}', '{_text(to)}', 'g')"
+        return f"REGEXP_REPLACE({text}, '{escaped(pattern)}', '{escaped(to)}', 'g')"
 
     def matches(self, text: str, pattern: str) -> str:
-        return f"regexp_matches({text}, '{_text(pattern)}')"
+        return f"regexp_matches({text}, '{escaped(pattern)}')"
 
     def edits(self, a: str, b: str) -> str:
         plain_bytes = f"strlen({a}) = length({a}) AND strlen({b}) = length({b})"
@@ -266,16 +246,12 @@ def _settings(
 
 
 def _read_parquet(files: Sequence[Path]) -> str:
-    paths = ", ".join(f"'{_text(file)}'" for file in files)
+    paths = ", ".join(f"'{escaped(file)}'" for file in files)
     return f"read_parquet([{paths}], hive_partitioning = false)"
 
 
 def _split(text: str) -> str:
     return f"list_filter(string_split({text}, ' '), lambda w: w <> '')"
-
-
-def _text(path: Path | str) -> str:
-    return str(path).replace("'", "''")
 
 
 def _edits(a: str, b: str) -> int:

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -108,6 +108,19 @@ class Key:
     columns: tuple[str, ...]
     references: str | None = None
     referenced_columns: tuple[str, ...] = ()
+
+
+def keys_of(rows: Iterable[Row]) -> list[Key]:
+    """Keys from rows of table, columns, referenced table and its columns."""
+    return [
+        Key(
+            table=table,
+            columns=tuple(columns),
+            references=other,
+            referenced_columns=tuple(theirs),
+        )
+        for table, columns, other, theirs in rows
+    ]
 
 
 class Catalog(Protocol):

@@ -20,7 +20,7 @@ from penstock.kit.outbound import FOR_OPERATOR, Outbound
 from penstock.sources import threaded_stream
 from penstock.sources.ceilings import Size  # noqa: TC001 - pydantic reads it
 from penstock.sources.config import read
-from penstock.sources.contract import Chunk, Column, Key, Limits, Plan, Table
+from penstock.sources.contract import Chunk, Column, Key, Limits, Plan, Table, keys_of
 from penstock.sources.embedded.engine import Engine
 from penstock.sources.embedded.engine import Limits as EngineLimits
 from penstock.sources.embedded.failure import translated
@@ -213,12 +213,4 @@ class DuckDBCatalog:
             catalog,
             schema,
         )
-        return [
-            Key(
-                table=table,
-                columns=tuple(columns),
-                references=other,
-                referenced_columns=tuple(theirs),
-            )
-            for table, columns, other, theirs in rows
-        ]
+        return keys_of(rows)

@@ -56,6 +56,16 @@ class Answer:
         return document
 
 
+def vendor_error(body: bytes, *, text: str) -> Document:
+    """The `error` of a response; one that is only text becomes the member `text` of it."""
+    try:
+        document = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return {}
+    error = document.get("error") if isinstance(document, dict) else None
+    return error if isinstance(error, dict) else {text: error}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _RetryDelay:
     reason: str

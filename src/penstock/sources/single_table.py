@@ -27,6 +27,11 @@ _TABLE = {"alias", "catalog", "db", "this"}
 _NOT_ROW_BY_ROW = (exp.AggFunc, exp.UDTF, exp.Window)
 
 
+def trace_comment(trace: str) -> str:
+    """A comment before a query that names its job, for who watches the server."""
+    return f"/* penstock {trace.replace('*/', '').replace('/*', '')} */ " if trace else ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneTable:
     """`SELECT … FROM one_table [WHERE …]`. `functions` are unknown to the parser and may be

@@ -6,7 +6,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import grpc
-import orjson
 
 from penstock.sources.errors import (
     SnapshotLost,
@@ -15,12 +14,13 @@ from penstock.sources.errors import (
     SourceRefused,
     SourceUnavailable,
 )
+from penstock.sources.rest import vendor_error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from penstock.kit.errors import PenstockError
-    from penstock.sources.rest import Answer, Document
+    from penstock.sources.rest import Answer
 
 _BY_REASON: Mapping[str, type[PenstockError]] = {
     "accessDenied": SourceRefused,
@@ -56,7 +56,7 @@ _BY_CODE: Mapping[grpc.StatusCode, type[PenstockError]] = {
 
 
 def http_failure(answer: Answer) -> PenstockError:
-    error = _error(answer.body)
+    error = vendor_error(answer.body, text="message")
     reason = str((error.get("errors") or [{}])[0].get("reason", ""))
     kind = _BY_REASON.get(reason) or _BY_STATUS.get(answer.status, SourceError)
     message = str(error.get("message") or "no reason given")[:500]
@@ -83,12 +83,3 @@ def rpc_failure(error: grpc.RpcError) -> PenstockError:
 def is_transient(error: grpc.RpcError) -> bool:
     """Whether reading the stream can be resumed."""
     return _BY_CODE.get(error.code()) is SourceUnavailable
-
-
-def _error(body: bytes) -> Document:
-    try:
-        document = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        return {}
-    error = document.get("error") if isinstance(document, dict) else None
-    return error if isinstance(error, dict) else {"message": error}

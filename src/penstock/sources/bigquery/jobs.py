@@ -6,7 +6,6 @@ runs.
 
 from __future__ import annotations
 
-import asyncio
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -16,6 +15,7 @@ from uuid import uuid4
 from penstock.kit import logging
 from penstock.kit.errors import PenstockError
 from penstock.sources.bigquery.failure import http_failure, job_failure
+from penstock.sources.cancellations import Cancellations
 from penstock.sources.errors import SourceQueryError, SourceUnavailable
 from penstock.sources.rest import Rest
 
@@ -67,10 +67,10 @@ class Jobs:
             timeout=config.request_timeout,
             retry_seconds=config.retry_seconds,
         )
-        self._cancellations: set[asyncio.Task[None]] = set()
+        self._cancellations = Cancellations()
 
     async def close(self) -> None:
-        await asyncio.gather(*self._cancellations)
+        await self._cancellations.close()
         await self._rest.close()
 
     async def describe(self, sql: str) -> Described:
@@ -143,10 +143,7 @@ class Jobs:
         )
 
     async def _cancel(self, job_id: str, location: str | None) -> None:
-        task = asyncio.create_task(self._cancel_once(job_id, location))
-        self._cancellations.add(task)
-        task.add_done_callback(self._cancellations.discard)
-        await asyncio.shield(task)
+        await self._cancellations.finish(self._cancel_once(job_id, location))
 
     async def _cancel_once(self, job_id: str, location: str | None) -> None:
         path = self._path("jobs", job_id, "cancel") + (

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from penstock.kit import logging
 from penstock.kit.errors import PenstockError
+from penstock.sources.cancellations import Cancellations
 from penstock.sources.elasticsearch.failure import failure
 from penstock.sources.errors import SourceUnavailable
 from penstock.sources.rest import Rest
@@ -37,10 +37,10 @@ class Client:
             retry_seconds=config.retry_seconds,
             ca_file=config.ca_file,
         )
-        self._cancellations: set[asyncio.Task[None]] = set()
+        self._cancellations = Cancellations()
 
     async def close(self) -> None:
-        await asyncio.gather(*self._cancellations)
+        await self._cancellations.close()
         await self._rest.close()
 
     async def ask(
@@ -71,10 +71,7 @@ class Client:
 
     async def close_point_in_time(self, pit: str) -> None:
         """Close it, even if the caller is being cancelled; one that stays open expires."""
-        task = asyncio.create_task(self._close_point_in_time(pit))
-        self._cancellations.add(task)
-        task.add_done_callback(self._cancellations.discard)
-        await asyncio.shield(task)
+        await self._cancellations.finish(self._close_point_in_time(pit))
 
     @asynccontextmanager
     async def point_in_time(self, index: str) -> AsyncIterator[str]:

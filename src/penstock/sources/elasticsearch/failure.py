@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import orjson
-
 from penstock.sources.errors import SnapshotLost, SourceError, SourceQueryError, SourceRefused
+from penstock.sources.rest import vendor_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,7 +19,7 @@ _LOST = "search_context_missing_exception"
 
 def failure(answer: Answer, config: Config) -> PenstockError:
     """The error for a response that is not 200."""
-    error = _error(answer.body)
+    error = vendor_error(answer.body, text="reason")
     causes = list(_causes(error))
     name = str(causes[-1].get("type", f"HTTP {answer.status}"))
     reason = config.scrub(str(causes[-1].get("reason") or "no reason given"))[:500]
@@ -51,15 +50,6 @@ def _kind(status: int) -> type[PenstockError]:
             return SourceQueryError
         case _:
             return SourceError
-
-
-def _error(body: bytes) -> Document:
-    try:
-        document = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        return {}
-    error = document.get("error") if isinstance(document, dict) else None
-    return error if isinstance(error, dict) else {"reason": error}
 
 
 def _causes(error: Document) -> Iterator[Document]:

@@ -18,6 +18,7 @@ from penstock.sources.errors import SourceQueryError
 from penstock.sources.mysql import types
 from penstock.sources.mysql.connection import Connection
 from penstock.sources.mysql.failure import translated
+from penstock.sources.single_table import trace_comment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -90,7 +91,7 @@ class Session:
     def batches(self, connection: Connection, sql: str) -> Iterator[pa.RecordBatch]:
         columns = self.columns(connection, sql)
         schema = types.schema_of(columns)
-        lines = connection.values(f"{_comment(self._trace)}{types.query(columns, sql)}")
+        lines = connection.values(f"{trace_comment(self._trace)}{types.query(columns, sql)}")
         rows = _FIRST_ROWS
         while block := list(islice(lines, rows)):
             yield types.parse(columns, schema, block)
@@ -179,7 +180,3 @@ def _tls(config: Config) -> dict[str, object]:
 def _shut(handle: socket.socket) -> None:
     with suppress(OSError):
         handle.shutdown(socket.SHUT_RDWR)
-
-
-def _comment(trace: str) -> str:
-    return f"/* penstock {trace.replace('*/', '').replace('/*', '')} */ " if trace else ""

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.sources.contract import Column, Key, Table
+from penstock.sources.contract import Column, Key, Table, keys_of
 from penstock.sources.postgres.session import SQL
 
 if TYPE_CHECKING:
@@ -31,13 +31,4 @@ class PostgresCatalog:
         ]
 
     async def keys(self, catalog: str, schema: str) -> Sequence[Key]:  # noqa: ARG002 - a connection sees one database
-        rows = await self._source.ask(SQL.keys, schema=schema)
-        return [
-            Key(
-                table=table,
-                columns=tuple(columns),
-                references=other,
-                referenced_columns=tuple(theirs),
-            )
-            for table, columns, other, theirs in rows
-        ]
+        return keys_of(await self._source.ask(SQL.keys, schema=schema))

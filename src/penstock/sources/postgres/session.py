@@ -16,6 +16,7 @@ from penstock.sources.postgres import types
 from penstock.sources.postgres.attributes import check_functions
 from penstock.sources.postgres.config import Config, conninfo, pinned_servers
 from penstock.sources.postgres.failure import joining_snapshot, translated
+from penstock.sources.single_table import trace_comment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -113,7 +114,7 @@ class Session:
         columns = self.columns(sql)
         schema = types.schema_of(columns)
         with self._numbers(columns), translated(self._config), closing(self._cursor()) as cursor:
-            cursor.execute(f"{_comment(self._trace)}{types.query(columns, sql)}")
+            cursor.execute(f"{trace_comment(self._trace)}{types.query(columns, sql)}")
             stream = cursor.fetch_arrow()
             with closing(AdbcRecordBatchReader._import_from_c(stream.address)) as reader:
                 for batch in reader:
@@ -147,7 +148,3 @@ class Session:
 
 def literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
-
-
-def _comment(trace: str) -> str:
-    return f"/* penstock {trace.replace('*/', '').replace('/*', '')} */ " if trace else ""

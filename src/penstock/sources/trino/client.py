@@ -8,7 +8,6 @@ response has no `nextUri` and no error, whatever its state.
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ import orjson
 
 from penstock.kit import logging
 from penstock.kit.clock import SYSTEM, Clock
+from penstock.sources.cancellations import Cancellations
 from penstock.sources.errors import SourceError
 from penstock.sources.trino.headers import Session, statement_headers
 from penstock.sources.trino.reply import Reply, read_reply
@@ -41,10 +41,10 @@ class Client:
         self.config = config
         self.wire = wire
         self._clock = clock
-        self._cancellations: set[asyncio.Task[None]] = set()
+        self._cancellations = Cancellations()
 
     async def close(self) -> None:
-        await asyncio.gather(*self._cancellations, return_exceptions=True)
+        await self._cancellations.close()
         await self.wire.close()
 
     async def submit(self, sql: str, session: Session, *, spooled: bool = False) -> Reply:
@@ -99,10 +99,7 @@ class Client:
 
     async def cancel(self, query_id: str, next_uri: str | None = None) -> None:
         """Cancel the query at Trino, even if the caller is being cancelled."""
-        task = asyncio.create_task(self._cancel(query_id, next_uri))
-        self._cancellations.add(task)
-        task.add_done_callback(self._cancellations.discard)
-        await asyncio.shield(task)
+        await self._cancellations.finish(self._cancel(query_id, next_uri))
 
     async def _cancel(self, query_id: str, next_uri: str | None) -> None:
         status: int | None = 404

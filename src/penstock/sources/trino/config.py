@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping  # noqa: TC003 - pydantic reads it
 from dataclasses import dataclass, field
-from ipaddress import ip_address
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
@@ -13,6 +12,7 @@ from pydantic import Field
 
 from penstock.kit.errors import InvalidInput
 from penstock.sources.config import secret
+from penstock.sources.rest import is_loopback, scrubbed
 
 Word = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[\x21-\x7e]+$")]
 Tag = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[\x21-\x2b\x2d-\x7e]+$")]
@@ -69,10 +69,8 @@ class Config:
 
     def scrub(self, text: str) -> str:
         """The text without our credentials, in case a server or a proxy echoed them."""
-        encoded = (self.authorization or "").partition(" ")[2]
-        for hidden in filter(None, (encoded, self.password, self.token)):
-            text = text.replace(hidden, "[redacted]")
-        return text
+        sent = (self.authorization or "").partition(" ")[2]
+        return scrubbed(text, sent, self.password, self.token)
 
 
 def origin(uri: str) -> str:
@@ -99,15 +97,8 @@ def _check_url(url: str, *, allow_http: bool) -> None:
         raise InvalidInput(
             "trino: url contains a user or a password.", hint="Use the settings user and password."
         )
-    if parts.scheme == "http" and not allow_http and not _is_loopback(parts.hostname):
+    if parts.scheme == "http" and not allow_http and not is_loopback(parts.hostname):
         raise InvalidInput(
             "trino: plain http exposes credentials and data on the network.",
             hint="Use https, or set allow_http if the network is trusted.",
         )
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
