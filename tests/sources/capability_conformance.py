@@ -6,11 +6,14 @@ import json
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Protocol
 
+import pyarrow.parquet as pq
 import pytest
 
 from penstock.sources.contract import (
     Failed,
+    FileSource,
     Finished,
+    Limits,
     ParkedQuery,
     QueryStep,
     Running,
@@ -22,7 +25,18 @@ from penstock.sources.contract import (
 )
 from penstock.sources.errors import SourceQueryError
 from penstock.sources.receipts import Receipts
-from tests.sources.conformance import Conformance, Subject, chunk, collect_batches, freed, opened
+from tests.sources.conformance import (
+    ROWS,
+    Conformance,
+    Subject,
+    chunk,
+    collect_batches,
+    freed,
+    loaded,
+    opened,
+    sample,
+    travelled,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -152,3 +166,21 @@ class SpoolConformance(Conformance):
             await receipts.stored(rows)
             assert (spooled > 0, len(receipts)) == (True, 0)
             assert await collect_batches(source, sql) == rows
+
+
+class FileConformance(Conformance):
+    async def test_a_whole_table_may_be_read_from_its_files(self, subject: Subject) -> None:
+        async with loaded(subject, sample=sample()) as source:
+            assert isinstance(source, FileSource)
+            paths = await source.on_disk("SELECT * FROM sample")
+            assert paths is not None
+            assert sum(pq.read_metadata(path).num_rows for path in paths) == len(ROWS)
+            assert await source.on_disk("SELECT id FROM sample WHERE id > 0") is None
+
+    async def test_a_planned_chunk_says_which_files_it_reads(self, subject: Subject) -> None:
+        async with loaded(subject, sample=sample()) as source:
+            assert isinstance(source, FileSource)
+            plan = await source.plan("SELECT * FROM sample", Limits())
+            [file] = {file for part in plan.chunks for file in source.files(travelled(part))}
+            assert file.local is not None
+            assert (file.local.name, file.local.stat().st_size) == (file.path, file.size)

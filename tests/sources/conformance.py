@@ -22,7 +22,15 @@ import pytest
 
 from penstock.kit.errors import PenstockError
 from penstock.sources import threaded_stream
-from penstock.sources.contract import Chunk, Limits, Plan, Source, SpoolSource, UnloadSource
+from penstock.sources.contract import (
+    Chunk,
+    FileSource,
+    Limits,
+    Plan,
+    Source,
+    SpoolSource,
+    UnloadSource,
+)
 from penstock.sources.errors import SourceQueryError, SourceRefused, SourceUnavailable
 from penstock.sources.registry import open_source
 
@@ -32,6 +40,7 @@ if TYPE_CHECKING:
     from tests.sources.proxy import Proxy
 
 DEADLINE = 30
+CAPABILITIES: tuple[type, ...] = (FileSource, SpoolSource, UnloadSource)
 UTC = dt.UTC
 
 SCHEMA = pa.schema(
@@ -177,7 +186,7 @@ class Conformance:
 
     async def test_its_capabilities_are_those_that_are_tested(self, subject: Subject) -> None:
         async with opened(subject) as source:
-            present = {kind for kind in (SpoolSource, UnloadSource) if isinstance(source, kind)}
+            present = {kind for kind in CAPABILITIES if isinstance(source, kind)}
         assert present == self.capabilities
 
     async def test_it_says_what_answered(self, subject: Subject) -> None:

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock.kit.errors import InvalidInput
-from penstock.sources.contract import Limits, Table
+from penstock.sources.contract import FileSource, Limits, Table
 from penstock.sources.errors import (
     DriverMissing,
     SourceError,
@@ -23,7 +23,8 @@ from penstock.sources.errors import (
     SourceUnavailable,
 )
 from penstock.sources.registry import open_source
-from tests.sources.conformance import Conformance, collect, collect_batches, collect_chunks, told
+from tests.sources.capability_conformance import FileConformance
+from tests.sources.conformance import collect, collect_batches, collect_chunks, told
 from tests.storage.conftest import gcs, remote, s3  # noqa: F401 - fixtures
 
 if TYPE_CHECKING:
@@ -61,7 +62,9 @@ class FilesSubject:
         return f'"{name}"'
 
 
-class TestConformance(Conformance):
+class TestConformance(FileConformance):
+    capabilities = frozenset({FileSource})
+
     @pytest.fixture
     async def subject(self, tmp_path: Path) -> FilesSubject:
         return FilesSubject(tmp_path)

@@ -10,7 +10,7 @@ async generator of record batches. A blocking driver reads in a thread, with bac
 
 What only some sources can do is a protocol of its own, asked for with `isinstance`:
 `UnloadSource` writes the files of a query itself, `SpoolSource` keeps the rows that it sent until
-they are stored.
+they are stored, the tables of a `FileSource` are files already.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+    from pathlib import Path
 
     import pyarrow as pa
 
@@ -175,6 +176,29 @@ class SpoolSource(Protocol):
         self, chunk: Chunk, receipts: Receipts, *, trace: str = ""
     ) -> AsyncGenerator[pa.RecordBatch]:
         """Like `stream`; the consumer reports stored rows to `receipts`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceFile:
+    """One version of a file that a chunk reads; `local` is its path, if it is in a folder."""
+
+    path: str
+    size: int
+    etag: str | None
+    local: Path | None
+
+
+@runtime_checkable
+class FileSource(Protocol):
+    """A source whose tables are files."""
+
+    async def on_disk(self, sql: str) -> Sequence[Path] | None:
+        """The local Parquet files of a query that selects one whole table; otherwise None."""
+        ...
+
+    def files(self, chunk: Chunk) -> Sequence[SourceFile]:
+        """The files of a planned chunk; blocks."""
         ...
 
 

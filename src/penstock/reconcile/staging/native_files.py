@@ -20,10 +20,8 @@ from penstock.engines.spill import writing
 from penstock.reconcile.matching.column import case_twins
 from penstock.reconcile.staging.query import base
 from penstock.reconcile.staging.reading import source_sql
-from penstock.sources.contract import Limits
+from penstock.sources.contract import FileSource, Limits
 from penstock.sources.errors import SourceUnavailable
-from penstock.sources.files import FilesSource
-from penstock.sources.files.tables import piece
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -60,7 +58,7 @@ class SideFiles:
 
 
 async def take(source: Source, side: Side, target: Path) -> SideFiles:
-    if isinstance(source, FilesSource) and side.table is not None:
+    if isinstance(source, FileSource) and side.table is not None:
         paths = await source.on_disk(base(side, source.dialect))
         if paths is not None:
             return await asyncio.to_thread(_read_in_place, side, paths)
@@ -78,7 +76,7 @@ async def take(source: Source, side: Side, target: Path) -> SideFiles:
 async def _differs_in_case_only(source: Source, side: Side) -> bool:
     """Whether a table has columns that differ only in case, which SQL over files cannot tell apart:
     then it is read whole and filtered here."""
-    if not (isinstance(source, FilesSource) and side.table is not None and side.filters):
+    if not (isinstance(source, FileSource) and side.table is not None and side.filters):
         return False
     return case_twins((await source.schema(base(side, source.dialect))).names) is not None
 
@@ -119,22 +117,14 @@ async def _piece(source: Source, chunk: Chunk, schema: pa.Schema, file: Path) ->
 def _read_from(source: Source, plan: Plan) -> JsonObject:
     """SHA-256 digests of files in a folder; for objects the version that was read, by their
     store."""
-    pieces = [
-        part
-        for chunk in plan.chunks
-        for parts in chunk.extra.get("pieces", {}).values()
-        for part in parts
-    ]
-    entries = dict.fromkeys(piece(part).entry for part in pieces)
-    if not isinstance(source, FilesSource):
+    if not isinstance(source, FileSource):
         return {}
-    paths = [path for entry in entries if (path := source.place.path(entry)) is not None]
+    files = dict.fromkeys(file for chunk in plan.chunks for file in source.files(chunk))
+    paths = [file.local for file in files if file.local is not None]
     if paths:
         return {"sha256": [_digest(path) for path in paths]}
     return {
-        "objects": [
-            {"path": entry.path, "size": entry.size, "etag": entry.etag} for entry in entries
-        ]
+        "objects": [{"path": file.path, "size": file.size, "etag": file.etag} for file in files]
     }
 
 

@@ -32,6 +32,8 @@ _KINDS: dict[str, type[PenstockError]] = {
     "Resource In Use": SourceUnavailable,
     "Syntax": SourceQueryError,
 }
+_MEMORY = ("memory limit", "memory_limit", "source_memory_mb")
+_DISK = ("limit for temporary disk space", "spill_limit", "source_spill_mb")
 
 
 @contextmanager
@@ -45,21 +47,16 @@ def translated() -> Iterator[None]:
 def explain(text: str) -> PenstockError:
     match = _KIND.match(text)
     kind = match["kind"] if match else ""
-    if "Could not set lock" in text:
+    if kind == "IO" and "Could not set lock" in text:
         return SourceUnavailable(
             "The DuckDB file is open for writing in another process.",
             hint="Close it there, or wait.",
         )
-    if "max_temp_directory_size" in text:
-        return SourceError(
-            "The query exceeds DuckDB's limit for temporary disk space.",
-            hint="Raise spill_limit; the operator's setting source_spill_mb bounds it.",
-            kind=kind,
-        )
     if kind == "Out of Memory":
+        what, setting, bound = _DISK if "max_temp_directory_size" in text else _MEMORY
         return SourceError(
-            "The query exceeds DuckDB's memory limit.",
-            hint="Raise memory_limit; the operator's setting source_memory_mb bounds it.",
+            f"The query exceeds DuckDB's {what}.",
+            hint=f"Raise {setting}; the operator's setting {bound} bounds it.",
             kind=kind,
         )
     return _KINDS.get(kind, SourceError)(

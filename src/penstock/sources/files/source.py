@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from penstock.kit.outbound import FOR_OPERATOR, Outbound
 from penstock.sources import threaded_stream
 from penstock.sources.config import read
-from penstock.sources.contract import Chunk, Column, Key, Limits, Plan, Table
+from penstock.sources.contract import Chunk, Column, Key, Limits, Plan, SourceFile, Table
 from penstock.sources.errors import DriverMissing
 from penstock.sources.files.config import Config, column_types
 from penstock.sources.files.place import Place
@@ -64,9 +64,17 @@ class FilesSource:
         return await self.in_thread(scan.schema, scan.cancel)
 
     async def on_disk(self, sql: str) -> Sequence[Path] | None:
-        """The local Parquet files of a query that selects one whole table; otherwise None."""
         scan = self._scan(sql)
         return await self.in_thread(scan.on_disk, scan.cancel)
+
+    def files(self, chunk: Chunk) -> list[SourceFile]:
+        entries = {part.entry: None for parts in _pinned(chunk).values() for part in parts}
+        return [
+            SourceFile(
+                path=entry.path, size=entry.size, etag=entry.etag, local=self.place.path(entry)
+            )
+            for entry in entries
+        ]
 
     async def plan(self, sql: str, limits: Limits) -> Plan:
         scan = self._scan(sql)
@@ -77,11 +85,7 @@ class FilesSource:
         )
 
     def stream(self, chunk: Chunk, *, trace: str = "") -> AsyncGenerator[pa.RecordBatch]:  # noqa: ARG002
-        pinned = {
-            name: [piece(part) for part in parts]
-            for name, parts in chunk.extra.get("pieces", {}).items()
-        }
-        scan = self._scan(chunk.sql, pinned)
+        scan = self._scan(chunk.sql, _pinned(chunk))
         return threaded_stream.stream(
             scan.batches, scan.cancel, name="files", silence=self.config.silence_seconds
         )
@@ -122,6 +126,14 @@ def _new_engine(config: Config) -> Engine:
     )
     engine.prepare(lambda _: ())
     return engine
+
+
+def _pinned(chunk: Chunk) -> dict[str, list[Piece]]:
+    """The pieces of each table that a plan gave to the chunk."""
+    return {
+        name: [piece(part) for part in parts]
+        for name, parts in chunk.extra.get("pieces", {}).items()
+    }
 
 
 def _chunk(number: int, sql: str, part: Mapping[str, Sequence[Piece]]) -> Chunk:
