@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from penstock.kit.json_value import JsonValue
     from penstock.reconcile.matching.column import Column
     from penstock.reconcile.recipes.filters import Filter, Parameter
     from penstock.reconcile.recipes.model import Recipe, Side
@@ -85,7 +86,7 @@ def _inner_condition(condition: Filter, column: Column) -> str:
     return _condition_sql(condition, column.kind, named, "duckdb")
 
 
-def bound(recipe: Recipe, side: Side, arguments: Mapping[str, Any]) -> Side:
+def bound(recipe: Recipe, side: Side, arguments: Mapping[str, JsonValue]) -> Side:
     """The side with its parameters replaced by values of their declared types."""
     values = {
         name: _value(name, declared, arguments) for name, declared in recipe.parameters.items()
@@ -99,7 +100,7 @@ def bound(recipe: Recipe, side: Side, arguments: Mapping[str, Any]) -> Side:
     return side.model_copy(update={"filters": filters})
 
 
-def _value(name: str, declared: Parameter, arguments: Mapping[str, Any]) -> Any:
+def _value(name: str, declared: Parameter, arguments: Mapping[str, JsonValue]) -> JsonValue:
     value = arguments.get(name, declared.default)
     if declared.takes(value):
         return value
@@ -112,19 +113,19 @@ def _value(name: str, declared: Parameter, arguments: Mapping[str, Any]) -> Any:
     )
 
 
-def _put(value: Any, values: Mapping[str, Any]) -> Any:
+def _put(value: JsonValue, values: Mapping[str, JsonValue]) -> JsonValue:
     if isinstance(value, list):
         return [_put(item, values) for item in value]
     if not isinstance(value, dict):
         return value
-    if value["parameter"] not in values:
+    name = str(value["parameter"])
+    if name not in values:
         raise InvalidInput(
-            f"A filter names parameter {value['parameter'][:80]}, "
-            "which the recipe does not declare.",
+            f"A filter names parameter {name[:80]}, which the recipe does not declare.",
             hint="Declare it under parameters.",
-            parameter=value["parameter"][:80],
+            parameter=name[:80],
         )
-    return values[value["parameter"]]
+    return values[name]
 
 
 def _condition(condition: Filter, schema: pa.Schema, dialect: str) -> str:
@@ -233,7 +234,7 @@ def _bytes(text: exp.Expr) -> exp.Expr:
     return exp.Cast(this=text, to=exp.DataType.build("binary", dialect="mysql"))
 
 
-def _literal(value: Any, kind: Kind, condition: Filter) -> exp.Expr:
+def _literal(value: object, kind: Kind, condition: Filter) -> exp.Expr:
     """A value as a literal of the column's kind; a value that the column cannot have is an error,
     not a filter that matches nothing."""
     match kind, value:

@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     import asyncpg
 
     from penstock.jobs.model import Json
+    from penstock.kit.json_value import JsonObject
 
 
-def parts_of(jobs: Sequence[asyncpg.Record], side: str) -> dict[str, Any]:
+def parts_of(jobs: Sequence[asyncpg.Record], side: str) -> JsonObject:
     """The rows and files of one side. A plan that ran twice has two sets of chunks; those of the
     successful attempt count."""
     plan = _the_plan(jobs, side)
@@ -42,7 +43,7 @@ def parts_of(jobs: Sequence[asyncpg.Record], side: str) -> dict[str, Any]:
     }
 
 
-def cause(jobs: Iterable[asyncpg.Record], otherwise: Json) -> dict[str, Any]:
+def cause(jobs: Iterable[asyncpg.Record], otherwise: Json) -> JsonObject:
     """Why a group failed: the error of the job that failed first, not of those cancelled because of
     it."""
     failed = [row for row in jobs if row["status"] == Status.FAILED and row["error"] is not None]
