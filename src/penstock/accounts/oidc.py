@@ -24,6 +24,7 @@ from penstock.kit.outbound_http import checked_client, fetch
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
+    from penstock.kit.json_value import JsonObject, JsonValue
     from penstock.kit.outbound import Outbound
 
 log = logging.get(__name__)
@@ -187,8 +188,8 @@ class Oidc:
         except jwt.PyJWTError as e:
             raise InvalidToken(_reason(e)) from None
 
-    def _decoded(self, token: str, key: SigningKey) -> dict[str, Any]:
-        claims: dict[str, Any] = jwt.decode(
+    def _decoded(self, token: str, key: SigningKey) -> JsonObject:
+        claims: JsonObject = jwt.decode(
             token,
             key.key.key,
             algorithms=list(key.algorithms),
@@ -199,7 +200,7 @@ class Oidc:
         )
         return claims
 
-    def _claims(self, claims: Mapping[str, Any]) -> Claims:
+    def _claims(self, claims: Mapping[str, JsonValue]) -> Claims:
         username = _text(claims, self._settings.username_claim)
         if username is None:
             raise InvalidToken(
@@ -217,7 +218,7 @@ class Oidc:
             role=self._role(claims),
         )
 
-    def _role(self, claims: Mapping[str, Any]) -> Role | None:
+    def _role(self, claims: Mapping[str, JsonValue]) -> Role | None:
         if self._settings.role_claim is None:
             return None
         claim = _at(claims, self._settings.role_claim)
@@ -271,7 +272,7 @@ def _reason(error: jwt.PyJWTError) -> str:
             return "This token cannot be verified."
 
 
-def _at(claims: Mapping[str, Any], path: str) -> object:
+def _at(claims: Mapping[str, JsonValue], path: str) -> object:
     """Resolves paths such as `realm_access.roles`, and claims with dots in their own name."""
     if path in claims:
         return claims[path]
@@ -281,7 +282,7 @@ def _at(claims: Mapping[str, Any], path: str) -> object:
     return value
 
 
-def _text(claims: Mapping[str, Any], path: str) -> str | None:
+def _text(claims: Mapping[str, JsonValue], path: str) -> str | None:
     value = _at(claims, path)
     return (
         value if isinstance(value, str) and 0 < len(value) <= 320 and "\x00" not in value else None

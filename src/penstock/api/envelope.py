@@ -1,6 +1,6 @@
 """The envelope of responses under /api: `{"data": …}`, and for lists a `meta` beside it."""
 
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import orjson
 from fastapi import Request, Response
@@ -33,7 +33,7 @@ class Reply(Response):
 
     media_type = "application/json"
 
-    def render(self, content: Any) -> bytes:
+    def render(self, content: object) -> bytes:
         return orjson.dumps(content, option=orjson.OPT_UTC_Z)
 
 

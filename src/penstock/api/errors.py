@@ -25,6 +25,7 @@ from penstock.kit.errors import (
     RateLimited,
     Unavailable,
 )
+from penstock.kit.json_value import JsonObject
 
 RETRY_AFTER_SECONDS = 2
 _MOST_FIELDS = 20
@@ -40,7 +41,7 @@ class MethodNotAllowed(PenstockError):
 class ErrorDetail(BaseModel):
     code: str = Field(description="A stable code, for programs.")
     message: str = Field(description="A message, for people.")
-    details: dict[str, Any] = Field(description="Facts, and under `hint` what to do next.")
+    details: JsonObject = Field(description="Facts, and under `hint` what to do next.")
 
 
 class ErrorMeta(BaseModel):
@@ -67,7 +68,7 @@ def declare(*kinds: type[PenstockError]) -> dict[int | str, dict[str, Any]]:
     return declared
 
 
-def _content() -> dict[str, Any]:
+def _content() -> dict[str, object]:
     return {"application/json": {"examples": {}}}
 
 
@@ -83,7 +84,7 @@ PUBLIC = (
 INTERNAL = (*PUBLIC, InvalidComponent, PayloadTooLarge)
 
 
-def envelope(error: PenstockError, request_id: str) -> dict[str, Any]:
+def envelope(error: PenstockError, request_id: str) -> dict[str, object]:
     hint = {} if error.hint is None else {"hint": error.hint}
     body = {"code": error.code, "message": error.message, "details": error.details | hint}
     return {"error": body, "meta": {"request_id": request_id}}

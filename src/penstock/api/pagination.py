@@ -9,7 +9,7 @@ async def list_jobs(query: Annotated[JobQuery, Query()], …) -> Listing[JobSumm
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 from fastapi import Request
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
@@ -75,7 +75,7 @@ class Page(BaseModel):
         """The same for documents that already match the response model; they are not validated."""
         return Reply({"data": page, "meta": self._meta(total, request)})
 
-    def _meta(self, total: Count, request: Request) -> dict[str, Any]:
+    def _meta(self, total: Count, request: Request) -> dict[str, object]:
         return {
             "total": total.value,
             "total_is_estimate": total.estimated,

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from penstock.api.services import Services
+    from penstock.kit.json_value import JsonValue
 
 OPEN_BODY_BYTES = 64 * 1024
 """For routes that need no credentials."""
@@ -42,8 +43,8 @@ MAX_PROBLEMS = 1000
 _LONG_NUMBER = re.compile(rb"[0-9]{20}")
 
 
-def parse(body: bytes) -> Any:
-    value = orjson.loads(body)
+def parse(body: bytes) -> JsonValue:
+    value: JsonValue = orjson.loads(body)
     if _LONG_NUMBER.search(body):
         try:
             value = from_json(body)
@@ -56,7 +57,7 @@ class StrictRequest(Request):
     """A request with strict JSON; a large body with too many errors against `shape` is refused
     before FastAPI formats each of them."""
 
-    shape: TypeAdapter[Any] | None = None
+    shape: TypeAdapter[object] | None = None
 
     async def json(self) -> Any:
         content = await self.body()
@@ -66,7 +67,7 @@ class StrictRequest(Request):
         return value
 
 
-def _check_few_problems(value: Any, shape: TypeAdapter[Any]) -> None:
+def _check_few_problems(value: object, shape: TypeAdapter[object]) -> None:
     try:
         shape.validate_python(value)
     except ValidationError as e:
@@ -84,7 +85,7 @@ class StrictRoute(APIRoute):
     """Whether the whole body is read into memory."""
     refuses_nul: ClassVar[bool] = True
     """Whether a NUL character in the path or the query is refused before the handler."""
-    _shape: TypeAdapter[Any] | None = None
+    _shape: TypeAdapter[object] | None = None
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
@@ -114,7 +115,7 @@ class StrictRoute(APIRoute):
         most = services.max_body_bytes if self.body_bytes is None else self.body_bytes
         return min(most, OPEN_BODY_BYTES) if permissions.is_open(request) else most
 
-    def _shape_of_body(self) -> TypeAdapter[Any] | None:
+    def _shape_of_body(self) -> TypeAdapter[object] | None:
         field = self.body_field
         model = None if field is None else field.field_info.annotation
         if self._shape is None and model is not None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from penstock.jobs.model import Fence, JobId, JobView
     from penstock.kit.control_plane import Credential
+    from penstock.kit.json_value import JsonObject
     from penstock.kit.settings import ControlPlaneSettings
 
 RETRY_SECONDS = 300.0
@@ -30,13 +31,13 @@ CONCURRENT_CALLS = 8
 class ControlPlaneClient(HttpJobStore):
     """`async with connect() as control_plane:`, for as long as a handler has questions."""
 
-    async def source(self, fence: Fence, side: str | None = None) -> dict[str, Any]:
+    async def source(self, fence: Fence, side: str | None = None) -> JsonObject:
         """The credentials of the source of a job that we hold; raises Stopped if the job was
         lost.
         """
         body = {"attempt_id": fence.attempt_id} | ({} if side is None else {"side": side})
         try:
-            credentials: dict[str, Any] = await retrying(
+            credentials: JsonObject = await retrying(
                 "source",
                 lambda: self._post(f"{fence.job_id}/source", body),
                 seconds=RETRY_SECONDS,
@@ -55,7 +56,7 @@ class ControlPlaneClient(HttpJobStore):
         return await asyncio.gather(*(view(job_id) for job_id in job_ids))
 
     async def _internal(
-        self, method: str, path: str, body: dict[str, Any] | None = None, *, wait: float = 0
+        self, method: str, path: str, body: wire.Document | None = None, *, wait: float = 0
     ) -> Any:
         """Call `/api/internal/{path}`, retrying while the control plane is away.
 

@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import asyncpg
 
@@ -41,7 +41,7 @@ each taken before."""
 class _Row:
     """`shared` is one object for all rows of one shape, so that they can go in one statement."""
 
-    shared: dict[str, Any]
+    shared: dict[str, object]
     payload: str
     created_by: str | None
     trace: str | None
@@ -63,7 +63,7 @@ class Enqueuer:
         self._max_payload_bytes = max_payload_bytes
         self._announce = announce
         self._on_refusal = on_refusal
-        self._shapes: dict[tuple[Any, ...], dict[str, Any]] = {}
+        self._shapes: dict[tuple[object, ...], dict[str, object]] = {}
         self._batcher: EnqueueBatcher[_Row, int] = EnqueueBatcher()
 
     async def finish(self) -> None:
@@ -119,7 +119,7 @@ class Enqueuer:
                 db, shared, batch, force=False, audited=audited
             )
             if job_ids and shared["run_in"] is None:
-                ring(shared["queue"], order_key)
+                ring(str(shared["queue"]), order_key)
             return job_ids
 
         job_ids = await self._batcher.add((audited, _shape(specs[0])), rows, send)
@@ -152,7 +152,7 @@ class Enqueuer:
             )
         return rows
 
-    def _shared(self, spec: JobSpec) -> dict[str, Any]:
+    def _shared(self, spec: JobSpec) -> dict[str, object]:
         """What all jobs of one shape have in common, checked and completed."""
         policy = self.kinds[spec.kind]
         queue = check_name(spec.queue or policy.queue, "Queue")
@@ -232,7 +232,7 @@ class Enqueuer:
     async def _insert(
         self,
         tx: Tx,
-        shared: dict[str, Any],
+        shared: dict[str, object],
         batch: Sequence[_Row],
         *,
         force: bool,
@@ -248,13 +248,13 @@ class Enqueuer:
             _check_taken(job_ids, batch)
             enqueued = [Enqueued(job_id=job_id, created=True) for job_id in job_ids]
         if shared["run_in"] is None and order_key is not None:
-            tx.after_commit(partial(ring, shared["queue"], order_key))
+            tx.after_commit(partial(ring, str(shared["queue"]), order_key))
         return enqueued
 
     async def _insert_plain(
         self,
         db: Db | Tx,
-        shared: dict[str, Any],
+        shared: dict[str, object],
         batch: Sequence[_Row],
         *,
         force: bool,
@@ -271,7 +271,7 @@ class Enqueuer:
         return added["job_ids"] or (), added["order_key"]
 
     async def _insert_keyed(
-        self, tx: Tx, shared: dict[str, Any], batch: Sequence[_Row], *, force: bool
+        self, tx: Tx, shared: dict[str, object], batch: Sequence[_Row], *, force: bool
     ) -> list[asyncpg.Record]:
         lock_keys = [r.lock_key for r in batch]
         try:
@@ -314,12 +314,12 @@ def _unique_order(row: _Row) -> str:
     return row.unique_key or ""
 
 
-def _batches(rows: Sequence[_Row]) -> list[tuple[dict[str, Any], list[_Row]]]:
+def _batches(rows: Sequence[_Row]) -> list[tuple[dict[str, object], list[_Row]]]:
     batches = [list(batch) for _, batch in groupby(rows, key=lambda r: id(r.shared))]
     return [(batch[0].shared, sorted(batch, key=lambda r: r.place)) for batch in batches]
 
 
-def _shape(spec: JobSpec) -> tuple[Any, ...]:
+def _shape(spec: JobSpec) -> tuple[object, ...]:
     """All of a spec but what may differ between the rows of one statement."""
     return (
         spec.kind,
@@ -334,7 +334,7 @@ def _shape(spec: JobSpec) -> tuple[Any, ...]:
     )
 
 
-def _values(shared: dict[str, Any], rows: Sequence[_Row], *, force: bool) -> dict[str, Any]:
+def _values(shared: dict[str, object], rows: Sequence[_Row], *, force: bool) -> dict[str, object]:
     return shared | {
         "payloads": [r.payload for r in rows],
         "created_bys": column([r.created_by for r in rows]),

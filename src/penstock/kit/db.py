@@ -51,16 +51,16 @@ class Tx:
     def after_commit(self, call: Callable[[], None]) -> None:
         self._after.append(call)
 
-    async def fetch(self, statement: Statement, **values: Any) -> list[asyncpg.Record]:
+    async def fetch(self, statement: Statement, **values: object) -> list[asyncpg.Record]:
         return await self.connection.fetch(statement.text, *statement.bind(values))
 
-    async def row(self, statement: Statement, **values: Any) -> asyncpg.Record | None:
+    async def row(self, statement: Statement, **values: object) -> asyncpg.Record | None:
         return await self.connection.fetchrow(statement.text, *statement.bind(values))
 
-    async def value(self, statement: Statement, **values: Any) -> Any:
+    async def value(self, statement: Statement, **values: object) -> Any:
         return await self.connection.fetchval(statement.text, *statement.bind(values))
 
-    async def plan(self, statement: Statement, **values: Any) -> dict[str, Any]:
+    async def plan(self, statement: Statement, **values: object) -> dict[str, Any]:
         """How the server would run it, with what it expects to read and to spend."""
         text = await self.connection.fetchval(
             f"EXPLAIN (FORMAT JSON) {statement.text}", *statement.bind(values)
@@ -68,7 +68,7 @@ class Tx:
         plan: dict[str, Any] = orjson.loads(text)[0]["Plan"]
         return plan
 
-    async def changed(self, statement: Statement, **values: Any) -> int:
+    async def changed(self, statement: Statement, **values: object) -> int:
         tag = await self.connection.execute(statement.text, *statement.bind(values))
         return int(tag.rsplit(" ", 1)[-1])
 
@@ -277,19 +277,19 @@ class Db:
         async with self._alone() as tx:
             yield tx
 
-    async def fetch(self, statement: Statement, **values: Any) -> list[asyncpg.Record]:
+    async def fetch(self, statement: Statement, **values: object) -> list[asyncpg.Record]:
         async with self._alone() as tx:
             return await tx.fetch(statement, **values)
 
-    async def row(self, statement: Statement, **values: Any) -> asyncpg.Record | None:
+    async def row(self, statement: Statement, **values: object) -> asyncpg.Record | None:
         async with self._alone() as tx:
             return await tx.row(statement, **values)
 
-    async def value(self, statement: Statement, **values: Any) -> Any:
+    async def value(self, statement: Statement, **values: object) -> Any:
         async with self._alone() as tx:
             return await tx.value(statement, **values)
 
-    async def changed(self, statement: Statement, **values: Any) -> int:
+    async def changed(self, statement: Statement, **values: object) -> int:
         async with self._alone() as tx:
             return await tx.changed(statement, **values)
 

@@ -10,7 +10,7 @@ import logging
 import re
 import sys
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TextIO
+from typing import TYPE_CHECKING, Literal, Protocol, TextIO
 from uuid import UUID
 
 import structlog
@@ -60,7 +60,7 @@ def scrub(text: str) -> str:
     return _BEARER.sub(rf"\g<head>{_HIDDEN}", _URL_PASSWORD.sub(rf"\g<head>{_HIDDEN}", text))
 
 
-def redact(value: Any, key: str = "") -> Any:
+def redact(value: object, key: str = "") -> object:
     if key and _SECRET_KEY.search(key):
         return _HIDDEN
     if isinstance(value, str):

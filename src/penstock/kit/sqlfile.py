@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,7 +33,7 @@ class Statement:
     text: str
     parameters: tuple[str, ...]
 
-    def bind(self, values: dict[str, Any]) -> list[Any]:
+    def bind(self, values: dict[str, object]) -> list[object]:
         if len(values) != len(self.parameters):
             unknown = set(values) ^ set(self.parameters)
             raise TypeError(f"{self.name}.sql: parameters that do not fit: {sorted(unknown)}")

@@ -1,7 +1,7 @@
 """Internal API of graph servers: status, metrics and progress reports, and the mapping to load. A
 server's token is valid only for its own instance."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Path, Response
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
@@ -18,6 +18,7 @@ from penstock.graphs.instances.repository import MAX_MESSAGE
 from penstock.graphs.mappings.definition import documents
 from penstock.jobs.limits import MAX_JOB_ID
 from penstock.kit.errors import InvalidState, NotFound
+from penstock.kit.json_value import JsonObject
 from penstock.storage import manifest
 
 router = APIRouter(
@@ -109,7 +110,7 @@ class ProgressReport(Report):
     progress_percent: Annotated[int, Field(ge=0, le=100)] | None = None
     steps: Annotated[list[StepReport], Field(max_length=2000)] = []
 
-    def kept(self) -> dict[str, Any]:
+    def kept(self) -> JsonObject:
         done = sum(step.status == "completed" for step in self.steps)
         share = int(100 * done / len(self.steps)) if self.steps else 0
         percent = share if self.progress_percent is None else self.progress_percent
@@ -132,8 +133,8 @@ class ToLoad(BaseModel):
     gcs_path: str
     prefix: str = Field(description="The same path, relative to the storage root.")
     manifest: str
-    node_definitions: list[dict[str, Any]]
-    edge_definitions: list[dict[str, Any]]
+    node_definitions: list[JsonObject]
+    edge_definitions: list[JsonObject]
     limits: dict[str, int]
 
 

@@ -1,7 +1,7 @@
 """Internal API of maintenance workers; every read and write is fenced by the attempt that holds the
 job."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 from uuid import UUID
 
 from fastapi import APIRouter, Path
@@ -17,6 +17,7 @@ from penstock.jobs.limits import MAX_JOB_ID
 from penstock.jobs.model import Fence
 from penstock.jobs.store import PgJobStore
 from penstock.kit.errors import NotFound, StaleAttempt
+from penstock.kit.json_value import JsonObject
 from penstock.maintenance.actions.model import Ended, Name
 from penstock.maintenance.errors import NoSuchTable
 from penstock.maintenance.payloads import CANCEL_REMOTE, EMBEDDED, MAINTENANCE, REMOTE, Order
@@ -58,7 +59,7 @@ class Ending(Holding):
 
 
 class EndedActions(BaseModel):
-    outcomes: list[dict[str, Any]]
+    outcomes: list[JsonObject]
 
 
 class CatalogCredentials(BaseModel):
@@ -172,7 +173,7 @@ async def action_ended(
     job_id: JobId, body: Ending, services: ServicesDep, maintenance: HasMaintenance
 ) -> Data[Held]:
     async with services.store.fenced_transaction(body.fence(job_id)) as tx:
-        result: dict[str, Any] = body.outcome.model_dump(mode="json")
+        result: JsonObject = body.outcome.model_dump(mode="json")
         await maintenance.service.store.action_ended(tx, job_id, body.attempt_id, result)
     return Data(data=Held())
 

@@ -1,6 +1,6 @@
 """Internal API of snapshots: their export jobs and status changes."""
 
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 from fastapi import APIRouter, Path
 from pydantic import BaseModel, Field, model_validator
@@ -29,6 +29,7 @@ from penstock.jobs.http_bodies import Body, Id, Text
 from penstock.jobs.limits import MAX_JOB_ID
 from penstock.kit.clock import SYSTEM
 from penstock.kit.errors import Draining, InvalidInput, NotFound
+from penstock.kit.json_value import JsonValue
 
 router = APIRouter(
     prefix="/api/internal/snapshots",
@@ -164,7 +165,7 @@ class StatusBody(Body):
         Literal["creating", "ready", "failed", "cancelled"], Field(examples=["creating"])
     ]
     phase: Text | None = None
-    progress: Any = None
+    progress: JsonValue = None
     size_bytes: Count | None = None
     node_counts: Counts | None = None
     edge_counts: Counts | None = None

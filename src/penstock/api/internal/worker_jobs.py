@@ -5,7 +5,7 @@ Batches answer 200 with one verdict an item: a stale attempt is an answer, not a
 """
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Path, Request
@@ -21,6 +21,7 @@ from penstock.jobs.limits import MAX_JOB_ID
 from penstock.jobs.model import Claimed, Release, Verdict
 from penstock.kit import logging
 from penstock.kit.errors import Conflict, Draining, InvalidState, NotFound, ResourceLocked
+from penstock.kit.json_value import JsonObject, JsonValue
 
 router = APIRouter(
     prefix="/api/internal/jobs",
@@ -49,8 +50,8 @@ class Fence(BaseModel):
 class ClaimedJob(Fence):
     kind: str = Field(examples=["probe"])
     queue: str = Field(examples=["default"])
-    payload: Any
-    state: Any = Field(description="State saved by the attempt that parked the job.")
+    payload: JsonValue
+    state: JsonValue = Field(description="State saved by the attempt that parked the job.")
     attempt_no: int
     max_attempts: int
     lease_seconds: int
@@ -230,7 +231,7 @@ async def farewell(body: http_bodies.LeaveBody, services: ServicesDep) -> Reply:
 @router.get(
     "/{job_id:int}",
     summary="Show a job in the kernel's words",
-    response_model=Data[dict[str, Any]],
+    response_model=Data[JsonObject],
     responses=declare(NotFound),
 )
 async def job(

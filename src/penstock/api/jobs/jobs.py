@@ -1,7 +1,7 @@
 """Public routes of jobs: list, show, enqueue, cancel and retry."""
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 from uuid import UUID
 
 from fastapi import APIRouter, Path, Query, Request, Response
@@ -26,6 +26,7 @@ from penstock.kit.errors import (
     PayloadTooLarge,
     ResourceLocked,
 )
+from penstock.kit.json_value import JsonValue
 from penstock.maintenance.payloads import MAINTENANCE, REMOTE
 
 router = APIRouter(prefix="/api/jobs", tags=["jobs"], route_class=PayloadRoute)
@@ -68,8 +69,8 @@ class JobSummary(BaseModel):
     deadline: datetime | None
     finished_at: datetime | None
     polls: int
-    progress: Any
-    error: Any
+    progress: JsonValue
+    error: JsonValue
 
 
 class Attempt(BaseModel):
@@ -83,7 +84,7 @@ class Attempt(BaseModel):
     claimed_at: datetime | None
     ended_at: datetime | None
     how: str = Field(examples=["succeeded"])
-    detail: Any
+    detail: JsonValue
 
 
 class Lock(BaseModel):
@@ -92,8 +93,8 @@ class Lock(BaseModel):
 
 
 class JobDetail(JobSummary):
-    payload: Any
-    result: Any
+    payload: JsonValue
+    result: JsonValue
     trace: str | None
     lock: Lock | None
     attempts: list[Attempt]
@@ -223,5 +224,5 @@ def maintenance_status(status: Status) -> MaintenanceStatus:
     return _OF_MAINTENANCE[status]
 
 
-def _values(view: JobView) -> dict[str, Any]:
+def _values(view: JobView) -> dict[str, object]:
     return {name: getattr(view, name) for name in JobView.__slots__} | {"status": view.status.word}

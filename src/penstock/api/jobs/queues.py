@@ -1,7 +1,7 @@
 """Routes of queues, workers, the drain switch and the audit log."""
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
@@ -14,6 +14,7 @@ from penstock.api.request_bodies import StrictRoute
 from penstock.api.services import ServicesDep
 from penstock.jobs.http_bodies import Body, Text
 from penstock.kit.errors import PayloadTooLarge
+from penstock.kit.json_value import JsonValue
 
 router = APIRouter(prefix="/api", tags=["operations"], route_class=StrictRoute)
 
@@ -64,7 +65,7 @@ class AuditEntry(View):
     actor: str = Field(examples=["operator"])
     action: str = Field(examples=["job.cancel"])
     subject: str = Field(examples=["job:1"])
-    detail: Any
+    detail: JsonValue
 
 
 class QueueQuery(Page):

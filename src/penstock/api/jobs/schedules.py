@@ -1,7 +1,7 @@
 """Routes of schedules, which enqueue jobs by a cron expression."""
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Path, Query, Request
 from pydantic import BaseModel, Field, StrictBool
@@ -16,6 +16,7 @@ from penstock.jobs import scheduler
 from penstock.jobs.http_bodies import NAME_PATTERN, Body, JobBody, Text
 from penstock.jobs.wire import dump_spec
 from penstock.kit.errors import NotFound, PayloadTooLarge
+from penstock.kit.json_value import JsonObject
 
 router = APIRouter(prefix="/api/schedules", tags=["schedules"], route_class=PayloadRoute)
 ScheduleName = Annotated[str, Path(pattern=NAME_PATTERN, max_length=200, examples=["nightly"])]
@@ -29,7 +30,7 @@ class Schedule(BaseModel):
     next_at: datetime | None
     last_at: datetime | None
     last_job: int | None
-    job: dict[str, Any] = Field(description="The job's fields; the rest are its kind's defaults.")
+    job: JsonObject = Field(description="The job's fields; the rest are its kind's defaults.")
 
 
 class ScheduleBody(Body):

@@ -2,20 +2,21 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field, SecretStr
 
 from penstock.api.pagination import Page
 from penstock.api.reconcile.stored_documents import FieldName
 from penstock.jobs.http_bodies import Body, Name, Text
+from penstock.kit.json_value import JsonObject, JsonValue
 from penstock.sources import contract, repository
 
 SourceType = Literal["bigquery", "duckdb", "elasticsearch", "files", "mysql", "postgres", "trino"]
 SecretName = Annotated[str, Field(max_length=64, pattern=r"^[a-z][a-z0-9_]{0,63}$")]
 Secret = Annotated[SecretStr, Field(min_length=1, max_length=64 * 1024)]
 Config = Annotated[
-    dict[FieldName, Any],
+    dict[FieldName, JsonValue],
     Field(
         max_length=100,
         description="The driver's configuration, without secrets.",
@@ -39,7 +40,7 @@ class DataSource(BaseModel):
     type: str = Field(examples=["duckdb"])
     owner_username: str = Field(validation_alias="owner", examples=["ann"])
     is_default: bool
-    config: dict[str, Any] | None = Field(description="Null for callers who may not use it.")
+    config: JsonObject | None = Field(description="Null for callers who may not use it.")
     has_credentials: bool
     created_at: datetime
     updated_at: datetime

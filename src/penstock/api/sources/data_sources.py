@@ -8,7 +8,7 @@ identity) is opened only by sources that admins and ops made.
 """
 
 from collections.abc import Collection, Mapping
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request
 
@@ -43,6 +43,7 @@ from penstock.kit.errors import (
     PermissionDenied,
     RateLimited,
 )
+from penstock.kit.json_value import JsonValue
 from penstock.kit.vault import SecretKeyMissing
 from penstock.sources import repository, table_lookup
 from penstock.sources.endpoints import leans_on_server
@@ -233,7 +234,7 @@ async def _to_use(data_source_id: int, sources: Sources, grant: Grant) -> None:
 
 
 def _check_leaning(
-    grant: Grant, kind: str, config: Mapping[str, Any], secrets: Collection[str]
+    grant: Grant, kind: str, config: Mapping[str, JsonValue], secrets: Collection[str]
 ) -> None:
     if grant.role < Role.ADMIN and leans_on_server(kind, config, secrets):
         raise PermissionDenied(

@@ -4,7 +4,7 @@ caller may use, as they were when they were last asked.
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 from fastapi import APIRouter, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
@@ -191,14 +191,14 @@ def _reader(grant: Grant) -> Reader:
 
 
 def _page(
-    kind: type[T], rows: Sequence[Mapping[str, Any]], query: NameQuery, request: Request
+    kind: type[T], rows: Sequence[Mapping[str, object]], query: NameQuery, request: Request
 ) -> Listing[T]:
     page = [kind.model_validate(row) for row in rows]
     return query.cut(page if query.ascending else page[::-1], request)
 
 
 def _found(
-    kind: type[T], rows: Sequence[Mapping[str, Any]], query: SearchQuery, request: Request
+    kind: type[T], rows: Sequence[Mapping[str, object]], query: SearchQuery, request: Request
 ) -> Listing[T]:
     meta = Meta(total=len(rows), offset=0, limit=query.limit, request_id=request_id(request))
     return Listing(data=[kind.model_validate(row) for row in rows], meta=meta)

@@ -8,7 +8,7 @@ operator's to change on the server, so they are only set when we create a stream
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from nats.js import api
 from nats.js.errors import NotFoundError
@@ -118,5 +118,5 @@ def _compare(what: str, present: object, expected: object, names: Sequence[str])
         )
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     return str(getattr(value, "value", value))
