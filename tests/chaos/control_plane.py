@@ -16,5 +16,5 @@ if TYPE_CHECKING:
 
 
 def run(settings: Settings) -> int:
-    plane = partial(control_plane.build_control_plane, kinds=Kinds(KINDS))
+    plane = partial(control_plane.build_control_plane, settings, kinds=Kinds(KINDS))
     return server.serve(settings, plane, MIGRATION_PACKAGES)

@@ -12,6 +12,7 @@ import os
 import select
 import signal
 import sys
+import traceback
 
 
 def main() -> None:
@@ -71,6 +72,8 @@ def _become(run, order, config) -> None:  # type: ignore[no-untyped-def]
     code = 70
     try:
         code = run(config.load())
+    except BaseException:
+        traceback.print_exc()
     finally:
         sys.stderr.flush()
         os._exit(code)
