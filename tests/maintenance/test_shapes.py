@@ -47,6 +47,7 @@ from pyiceberg.types import (
 
 from penstock.maintenance.actions import group_writer
 from penstock.maintenance.actions.model import Ended
+from penstock.maintenance.actions.probe import proven
 from penstock.maintenance.tables.reading.content import ManifestReader
 from penstock.maintenance.tables.reading.file_schema import file_schema
 
@@ -786,13 +787,15 @@ def test_another_reader_that_sees_other_values_stops_the_rewrite(
 ) -> None:
     """Our own reader is made to change a value, as a defect of it would: each of the others alone
     finds it."""
-    from penstock.maintenance.tables import data_file_reader, independent_readers
+    from penstock.maintenance.tables.reading import data_file_reader
+    from penstock.maintenance.tables.verification import independent_readers
 
     create(sample, field(1, "id", LongType()))
     for number in range(2):
         sample.add_file(pa.table({"id": [number]}, file_schema(sample.table.schema())))
     project = data_file_reader.project
     other = {"_scanned": "_queried", "_queried": "_scanned"}[reader]
+    assert proven()  # once a process: it would find the defect first
     monkeypatch.setattr(independent_readers.IndependentReaders, other, lambda *_: {})
     monkeypatch.setattr(
         data_file_reader,
@@ -812,6 +815,7 @@ def test_deletes_are_applied_as_other_readers_apply_them(
 
     sample.create(files=3)
     sample.delete([1, 12])
+    assert proven()  # once a process: it would find the defect first
     monkeypatch.setattr(
         data_file_reader, "_without", lambda batch, start, positions: batch.slice(1)
     )
