@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyiceberg.types import ListType, LongType, StructType
 
@@ -80,6 +80,7 @@ _longs = st.one_of(st.none(), st.lists(st.one_of(st.none(), st.integers(-2, 2)),
 _lists = st.one_of(st.none(), st.lists(_longs, max_size=3))
 
 
+@settings(deadline=None)
 @given(one=_lists, other=_lists)
 def test_lists_of_lists_have_one_checksum_only_when_they_are_equal(
     one: object, other: object
