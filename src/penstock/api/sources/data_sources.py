@@ -43,7 +43,6 @@ from penstock.kit.errors import (
     PermissionDenied,
     RateLimited,
 )
-from penstock.kit.json_value import JsonValue
 from penstock.kit.vault import SecretKeyMissing
 from penstock.sources import repository, table_lookup
 from penstock.sources.endpoints import leans_on_server
@@ -234,7 +233,7 @@ async def _to_use(data_source_id: int, sources: Sources, grant: Grant) -> None:
 
 
 def _check_leaning(
-    grant: Grant, kind: str, config: Mapping[str, JsonValue], secrets: Collection[str]
+    grant: Grant, kind: str, config: Mapping[str, object], secrets: Collection[str]
 ) -> None:
     if grant.role < Role.ADMIN and leans_on_server(kind, config, secrets):
         raise PermissionDenied(
