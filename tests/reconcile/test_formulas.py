@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import openpyxl
 import pyarrow as pa
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from penstock.reconcile.evidence.download import form_of
@@ -95,6 +95,7 @@ def test_numbers_of_a_number_s_type_stay_numbers() -> None:
     assert text.splitlines()[1:] == ["-1,-1.5", ",2"]
 
 
+@settings(deadline=None)
 @given(
     st.lists(
         st.text(
