@@ -31,7 +31,7 @@ class Patience:
 
 def ending(pod: Pod, now: float, patience: Patience, *, image: str) -> Ended | None:
     """How the run ended; None while it runs, or may still begin."""
-    if pod.phase in ("Succeeded", "Failed"):
+    if pod.is_over:
         return _finished(pod)
     if pod.gone_at is not None:
         if not is_overdue(pod, now):
@@ -52,7 +52,7 @@ def removed(pod: Pod | None) -> Ended:
     """The ending of a pod that is no longer there, by the last that was seen of it."""
     if pod is None:
         return Ended(cause="The pod of the graph server is gone; somebody may have deleted it.")
-    if pod.phase in ("Succeeded", "Failed"):
+    if pod.is_over:
         return _finished(pod)
     if (cause := _disruption(pod)) is not None:
         return Ended(cause=cause)

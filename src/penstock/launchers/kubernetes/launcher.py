@@ -26,7 +26,8 @@ from penstock.launchers.kubernetes.errors import (
     Missing,
     Unreachable,
 )
-from penstock.launchers.kubernetes.manifest import CONTAINER, PORT, name_of
+from penstock.launchers.kubernetes.manifest import PORT, name_of
+from penstock.launchers.kubernetes.pod import CONTAINER
 from penstock.launchers.kubernetes.quantity import bytes_of
 from penstock.launchers.kubernetes.watch import PodWatch
 
@@ -90,7 +91,7 @@ class KubernetesLauncher:
 
     async def start(self, order: LaunchRequest) -> None:
         created = await self._persistently(lambda: self._create_pod(order))
-        if created.gone_at is not None or created.phase in ("Succeeded", "Failed"):
+        if created.gone_at is not None or created.is_over:
             return
         await self._persistently(lambda: self._create_service(order.handle, created))
         secret = manifest.secret(order, self._settings, created)

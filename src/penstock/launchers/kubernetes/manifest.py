@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from penstock.launchers.contract import Handle
-from penstock.launchers.kubernetes.pod import SECRETS
+from penstock.launchers.kubernetes.pod import CONTAINER, SECRETS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,7 +32,6 @@ DATA, SECRETS_DIR, TOKEN_DIR = (
     "/var/run/secrets/penstock",
     "/var/run/secrets/penstock-account",
 )
-CONTAINER = "graph-server"
 _USER = 10001
 _NAME = re.compile(rf"{APP}-([1-9][0-9]{{0,15}})-([1-9][0-9]{{0,8}})")
 _LOST_NODE_SECONDS = 60

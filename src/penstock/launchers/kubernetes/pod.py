@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 Manifest: TypeAlias = "dict[str, Any]"
 """An object as the API server reads and writes it."""
+CONTAINER = "graph-server"
 SECRETS = "secrets"
 """The name of the volume with the run's secrets."""
 
@@ -54,6 +55,11 @@ class Pod:
     conditions: tuple[Condition, ...]
     container: Container
 
+    @property
+    def is_over(self) -> bool:
+        """Whether the server has ended; containers beside it may still run."""
+        return self.phase in ("Succeeded", "Failed") or self.container.code is not None
+
     def condition(self, kind: str) -> Condition | None:
         return next((c for c in self.conditions if c.type == kind), None)
 
@@ -96,8 +102,9 @@ def _condition(document: Mapping[str, Any]) -> Condition:
 
 
 def _container(statuses: Any) -> Container:
-    """A patch of the operator may have added others; ours comes first."""
-    state = (statuses[0].get("state") or {}) if statuses else {}
+    """A patch of the operator, or the cluster itself, may have added others."""
+    states = (s.get("state") for s in statuses if s.get("name") == CONTAINER)
+    state = next(states, None) or {}
     if terminated := state.get("terminated"):
         return Container(
             code=terminated.get("exitCode"),
