@@ -1,4 +1,6 @@
-"""The one graph that this process serves, from its start to its end."""
+"""The one graph that this process serves, from its start to its end: what routes, reports and the
+main process share. `Served` is there from the first moment, its `graph` once it is loaded.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One run of an algorithm: its request and its progress."""
+"""One run of an algorithm: its request and its progress. `executions.py` alone changes it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The graph's write lock: an algorithm holds it until it ends."""
+"""The graph's write lock: an algorithm that writes holds it from its first step until it ends.
+
+Only in this process; queries read beside it.
+"""
 
 from __future__ import annotations
 

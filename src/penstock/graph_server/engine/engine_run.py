@@ -1,4 +1,7 @@
-"""One run of the engine: a process, the requests in it, and why it ended."""
+"""One run of the engine (`Life`): a process, the requests in it, and why it ended.
+
+`engine.py` runs clients' queries in it, `supervisor.py` begins it and asks the server's own.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Builds the graph server's FastAPI application."""
+"""Builds the graph server's FastAPI application, which `process.py` serves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Detects that a client disconnected before its response."""
+"""Notices that a client disconnected before its response, so that `engine.py` stops its query."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Schema, lock, status, health and metrics routes."""
+"""Routes about the server: schema, lock, status, health and metrics. They never ask the engine.
+
+Health, readiness and metrics need no token: launchers and Prometheus read them.
+"""
 
 from datetime import UTC, datetime
 

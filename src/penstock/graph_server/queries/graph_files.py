@@ -1,4 +1,7 @@
-"""Serializes a small graph as JSON, Arrow, GraphML or GEXF."""
+"""Writes a small graph as JSON, Arrow, GraphML or GEXF: the answers of `POST /subgraph`.
+
+Called in the engine's process; texts are cleaned of characters that XML does not have.
+"""
 
 from __future__ import annotations
 

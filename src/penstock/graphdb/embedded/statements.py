@@ -1,4 +1,4 @@
-"""Builds the statements that create and fill an embedded engine's tables."""
+"""The statements that create and fill an embedded engine's tables; `engine.py` runs them."""
 
 from __future__ import annotations
 

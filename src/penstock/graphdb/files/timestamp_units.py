@@ -1,4 +1,4 @@
-"""Truncates timestamps to a coarser unit."""
+"""Truncates timestamps to a coarser unit, for engines that store only that."""
 
 from __future__ import annotations
 
