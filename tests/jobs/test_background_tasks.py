@@ -91,3 +91,22 @@ async def test_a_task_is_begun_again_after_any_error_and_whenever_it_returns() -
     await asyncio.wait_for(rests.wait(), PATIENCE)
     assert health.failing == {}
     await task.stop()
+
+
+async def test_a_task_whose_library_swallows_a_cancellation_is_stopped_all_the_same() -> None:
+    swallowed = asyncio.Event()
+    begun = asyncio.Event()
+
+    async def work() -> None:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            swallowed.set()
+        await asyncio.Event().wait()
+
+    task = BackgroundTask("stubborn", work, BackgroundHealth())
+    task.start()
+    await begun.wait()
+    await asyncio.wait_for(task.stop(), PATIENCE)
+    assert swallowed.is_set()

@@ -34,6 +34,7 @@ _ADDED_TYPES = frozenset({"counter", "histogram", "summary"})
 _ADDED_GAUGES = frozenset(
     {
         "graph_olap_database_connections",
+        "penstock_nats_held_messages",
         "process_open_fds",
         "process_resident_memory_bytes",
         "process_virtual_memory_bytes",

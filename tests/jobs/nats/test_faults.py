@@ -204,3 +204,30 @@ async def test_a_restarted_server_keeps_what_was_announced(
         own_server.start()
         assert await work(subject, JOBS) == jobs
         await quiet(subject, own_server, settings)
+
+
+async def test_what_was_lost_is_announced_again_once_by_two_planes(
+    database: str, clock: Clock, own_server: NatsServer
+) -> None:
+    settings = nats_settings(own_server)
+    async with (
+        running(database, clock, settings) as here,
+        running(database, clock, settings) as there,
+        asyncio.timeout(PATIENCE),
+    ):
+        await add(here, 8)
+        while await clock.fetch("SELECT FROM penstock.outbox"):  # noqa: ASYNC110 - no event
+            await asyncio.sleep(0.01)
+        async with jetstream(own_server) as js:
+            for stream in settings.streams:
+                await js.purge_stream(stream.name)
+        again = 0
+        for _ in range(8):
+            passes = await asyncio.gather(*(announcer(p).run_once() for p in (here, there)))
+            again += sum(one.again for one in passes)
+        assert again == 8
+        for subject in (here, there):
+            await announcer(subject).run_once()
+            value = subject.services.registry.get_sample_value("penstock_nats_outbox_rows")
+            assert value is not None
+            assert value <= 8

@@ -5,6 +5,9 @@ which there is no message. Which ones cannot be seen from outside, but how many 
 fewer messages than there are jobs lacks the difference. When several looks in a row find it, as
 many jobs are announced once more, under new message ids, for JetStream would drop the old ones as
 copies. A message too many is acknowledged with its job, so a wrong guess costs nothing.
+
+Every control plane looks, for its own metrics; they take turns, so what one has announced again the
+next one counts.
 """
 
 from __future__ import annotations
@@ -31,6 +34,7 @@ log = logging.get(__name__)
 MOST_COUNTED = 10_000
 """A stream with this many messages is worked at; whether it lacks some is seen later."""
 BATCH = 1000
+TURN = 0x6E617473  # "nats"
 LOOKS = 3
 """Jobs and messages are not counted at one moment, so a difference must last."""
 
@@ -46,6 +50,7 @@ class Announced:
 
 class Reannouncer(Loop[Announced]):
     name = "nats announcements"
+    exclusive = False
 
     def __init__(
         self,
@@ -74,7 +79,9 @@ class Reannouncer(Loop[Announced]):
         if not self._connection.ready:
             return Announced()
         try:
-            return Announced(again=sum([await self._announce(s) for s in self._streams]))
+            async with self._db.turn(TURN) as mine:
+                streams = self._streams if mine else ()
+                return Announced(again=sum([await self._announce(s) for s in streams]))
         except NatsUnavailable as e:
             log.warning("nats_not_asked", error=str(e))
             return Announced()
