@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
+from tests.deploy import cluster_schemas, image
 from tests.maintenance.readers import DATAFUSION, DUCKDB
 from tests.servers import chromium, java, nats, node, pgbouncer, postgres, spark, trino
 from tests.servers.parts import Missing
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from tests.servers.parts import Part
 
 PARTS: tuple[Part, ...] = (
+    image.PART,
     trino.PART,
     spark.PART,
     java.FOR_SPARK.part,
@@ -28,6 +30,8 @@ PARTS: tuple[Part, ...] = (
     chromium.PART,
     node.PART,
     nats.PART,
+    cluster_schemas.SCHEMAS,
+    cluster_schemas.HELM,
     DUCKDB.part,
     DATAFUSION.part,
 )

@@ -31,6 +31,7 @@ LOCAL = REPOSITORY / ".cache"
 SHARED = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "penstock"
 """What is large, and the same for every clone."""
 MAVEN_CENTRAL = os.environ.get("PENSTOCK_MAVEN", "https://repo.maven.apache.org/maven2")
+GO_PROXY = os.environ.get("PENSTOCK_GOPROXY", "https://proxy.golang.org")
 NPM_REGISTRY = os.environ.get("PENSTOCK_NPM", "https://registry.npmjs.org")
 _CHUNK = 1 << 20
 _PATIENCE = 60
@@ -107,11 +108,11 @@ def _trust() -> ssl.SSLContext:
 
 def from_pypi(folder: Path, *wheels: str) -> None:
     """Exactly these, without what they depend on."""
-    command = [_uv(), "pip", "install", "-q", "--python", sys.executable, "--no-deps"]
+    command = [uv_program(), "pip", "install", "-q", "--python", sys.executable, "--no-deps"]
     run([*command, "--target", str(folder), *wheels], f"PyPI does not give {' '.join(wheels)}")
 
 
-def _uv() -> str:
+def uv_program() -> str:
     bootstrapped = LOCAL / "bootstrap" / "bin" / "uv"
     uv = str(bootstrapped) if bootstrapped.is_file() else shutil.which("uv")
     if uv is None:
