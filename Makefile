@@ -70,6 +70,10 @@ bench: .venv/.synced ## Measure NAME beside its peers and write bench/ledger/NAM
 	@./bootstrap.sh --group bench
 	@$(PY) -m bench.$(NAME) $(ARGS)
 
+.PHONY: manifests
+manifests: .venv/.synced ## Write the Kustomize base from the Helm chart
+	@$(PY) -m tools.manifests
+
 .PHONY: sbom
 sbom: .venv/.synced ## Write the CycloneDX bill of materials of all runtime packages to dist/sbom.cdx.json
 	@$(PY) -m tools.sbom

@@ -44,6 +44,7 @@ DEBIAN = ("ca-certificates", "libgomp1", "libstdc++6", "media-types", "python3.1
 IMAGES = {
     "platform": (
         "server",
+        "nats",
         "worker",
         "reconcile",
         "iceberg",
@@ -226,9 +227,11 @@ def library_layer(root: Path, extras: Sequence[str], *, offline: bool) -> None:
     requirements = root.with_name("requirements.txt")
     requirements.write_text(run(*export, *asked, cwd=ROOT))
     site = root / SITE
+    # Copies: `strip` writes in place, and a linked file is that of every environment, whose running
+    # processes then crash.
     run(
-        uv(), "pip", "install", "-q", "--no-deps", "--python-version", "3.11",
-        "--python-platform", "x86_64-manylinux_2_36", "--only-binary", ":all:",
+        uv(), "pip", "install", "-q", "--link-mode", "copy", "--no-deps",
+        "--python-version", "3.11", "--python-platform", "x86_64-manylinux_2_36",
         *(["--offline"] if offline else []), "--target", str(site), "-r", str(requirements),
         cwd=ROOT,
     )  # fmt: skip

@@ -5,7 +5,7 @@ extras=""
 for extra in "$@"; do extras="$extras --extra $extra"; done
 # shellcheck disable=SC2086 # one word an option
 uv export -q --frozen --no-dev --no-emit-project $extras > requirements.txt
-uv pip install -q --require-hashes --no-deps --only-binary :all: --target /site -r requirements.txt
+uv pip install -q --require-hashes --no-deps --target /site -r requirements.txt
 cd /site
 rm -rf bin include share pyarrow/include pyarrow/src pyarrow/libarrow_flight* pyarrow/libarrow_python_flight* \
   pyarrow/_flight*

@@ -40,7 +40,7 @@ exec /usr/sbin/chroot $user "$root" "$@"
 
 
 def _cache() -> Path:
-    locked = hashlib.sha256((REPOSITORY / "uv.lock").read_bytes() + BUILDER.read_bytes())
+    locked = hashlib.sha256((REPOSITORY / "uv.lock").read_bytes())
     return SHARED / f"image-{locked.hexdigest()[:16]}"
 
 

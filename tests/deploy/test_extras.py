@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 CONTROL_PLANE = """
 import asyncio
 from penstock.api.app import create_app
-from penstock.kit import config
+from penstock.wiring import settings as config
 from penstock.wiring.control_plane import build_control_plane
 
 async def main():
@@ -29,7 +29,7 @@ async def main():
 asyncio.run(main())
 """
 WORKER = """
-from penstock.kit import config
+from penstock.wiring import settings as config
 from penstock.wiring.default_handlers import default_handlers
 from penstock.wiring.worker import run_worker
 default_handlers(config.load())

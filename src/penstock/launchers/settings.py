@@ -18,6 +18,12 @@ class LauncherSettings(Section):
         description="Where graph servers run: as processes of the control plane's machine, or each"
         " in a pod of its own.",
     )
+    worker_pods: str | None = Field(
+        None,
+        description="Labels of the pods of workers in the control plane's namespace, such as"
+        " app.kubernetes.io/component=worker: those with claimed jobs get a higher deletion cost,"
+        " so that scaling in removes idle ones first. Workers are named after their pods.",
+    )
     kubernetes_namespace: str | None = Field(
         None,
         description="Namespace of the pods of graph servers; unset means the one of the control"

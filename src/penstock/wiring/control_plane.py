@@ -65,7 +65,7 @@ from penstock.wiring.launchers import opened_launcher
 from penstock.wiring.maintenance import keeping
 from penstock.wiring.migrations import MIGRATION_PACKAGES
 from penstock.wiring.nats import nats_transport
-from penstock.wiring.operations import operation_loops, operation_services
+from penstock.wiring.operations import deletion_cost_loop, operation_loops, operation_services
 from penstock.wiring.reconcile import reconcile_services, reconciliation_loops
 
 if TYPE_CHECKING:
@@ -140,6 +140,7 @@ async def build_control_plane(
             ),
             keeping(settings, engine, store, metrics) as maintenance,
             nats_transport(settings, engine, store, outbox, metrics, registry) as announcing,
+            deletion_cost_loop(settings, engine, metrics) as weighing,
             _running(
                 (
                     *_loops(
@@ -148,6 +149,7 @@ async def build_control_plane(
                     *(() if maintenance is None else (maintenance.planner,)),
                     *reconciliation_loops(engine, reconciliation, metrics),
                     *announcing,
+                    *weighing,
                 ),
                 operations.board,
             ) as loops,

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from penstock.kit.background import BackgroundHealth
     from penstock.launchers.contract import Launcher
+    from penstock.launchers.kubernetes.connection import Connection
     from penstock.wiring.settings import Settings
 
 
@@ -46,9 +47,12 @@ async def opened_launcher(
 
 
 def kubernetes_api(settings: Settings) -> KubernetesApi:
+    return KubernetesApi(kubernetes_connection(settings), settings.kubernetes_namespace)
+
+
+def kubernetes_connection(settings: Settings) -> Connection:
     file = settings.kubernetes_kubeconfig
-    connection = in_cluster() if file is None else from_kubeconfig(file)
-    return KubernetesApi(connection, settings.kubernetes_namespace)
+    return in_cluster() if file is None else from_kubeconfig(file)
 
 
 def pod_settings(settings: Settings, namespace: str) -> PodSettings:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -10,17 +11,20 @@ from penstock.graphs.snapshots.metrics import LifecycleMetrics
 from penstock.graphs.snapshots.storage_cleanup import StorageCleanup
 from penstock.jobs.browser import Browser
 from penstock.kit.errors import Unavailable
+from penstock.launchers.kubernetes.api import KubernetesApi
 from penstock.operations.bulk_delete import BulkDelete
 from penstock.operations.deletion import DeletionHooks
 from penstock.operations.health import Health
 from penstock.operations.lifecycle import Lifecycle
 from penstock.operations.loop_status import LoopStatusStore
 from penstock.operations.overview import Overview
+from penstock.operations.pod_deletion_cost import PodDeletionCost
 from penstock.sources.repository import SYSTEM_ACTOR
 from penstock.storage.provider import ObjectStoreProvider
+from penstock.wiring.launchers import kubernetes_connection
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     from prometheus_client import CollectorRegistry
 
@@ -33,6 +37,7 @@ if TYPE_CHECKING:
 
 LIFECYCLE_SECONDS = 300.0
 CLEANUP_SECONDS = 86_400.0
+DELETION_COST_SECONDS = 5.0
 WORKER_SECONDS = 60
 SOURCES_ASKED = 20
 
@@ -63,6 +68,26 @@ def operation_loops(
         Lifecycle(db, operations.endings, every=LIFECYCLE_SECONDS, metrics=metrics, counts=counts),
         StorageCleanup(db, store, graphs.snapshots, every=CLEANUP_SECONDS, metrics=metrics),
     )
+
+
+@asynccontextmanager
+async def deletion_cost_loop(
+    settings: Settings, db: Db, metrics: LoopMetrics
+) -> AsyncIterator[Loops]:
+    """None without `worker_pods`."""
+    if settings.worker_pods is None:
+        yield ()
+        return
+    async with KubernetesApi(kubernetes_connection(settings)) as api:
+        yield (
+            PodDeletionCost(
+                db,
+                api,
+                selector=settings.worker_pods,
+                every=DELETION_COST_SECONDS,
+                metrics=metrics,
+            ),
+        )
 
 
 def deletion_hooks(graphs: Graphs) -> DeletionHooks:
