@@ -13,6 +13,7 @@ import pytest
 import yaml
 from prometheus_client import generate_latest
 
+from penstock.api.app import create_app
 from penstock.cli.commands import COMMANDS
 from penstock.jobs import scaling
 from penstock.jobs.model import JobSpec
@@ -279,6 +280,7 @@ async def test_every_metric_and_label_exists(
     worker.rows("probe", 1)
     settings = Settings(service_token="a-service-token-of-tests")
     async with build_control_plane(settings, database) as services:
+        create_app(services)
         await services.store.enqueue([JobSpec(kind="probe", payload={})])
         await services.store.exchange([], "worker", ["default"], 1)
         plane = generate_latest(services.registry).decode()
