@@ -21,7 +21,7 @@ from bench.kernel.section import (
     trace,
     user,
 )
-from penstock.api.server import bind, listening
+from penstock.api.serving.server import bind, listening
 from penstock.jobs.handler import Handlers, Result
 from penstock.jobs.http_store import HttpJobStore
 from penstock.jobs.kinds import KindPolicy, Kinds

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import jwt
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from penstock.api.server import Server, bind
+from penstock.api.serving.server import Server, bind
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pydantic import SecretStr, ValidationError
 
-from penstock.api.credentials import KeyHolders, TokenHolders
-from penstock.api.identity import OperatorToken
+from penstock.api.callers.credentials import KeyHolders, TokenHolders
+from penstock.api.callers.identity import OperatorToken
 from penstock.jobs.notifier import Notifier
 from penstock.kit.db import Db
 from penstock.kit.errors import InvalidInput

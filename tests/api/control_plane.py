@@ -22,12 +22,12 @@ from penstock.accounts.service import StaticToken
 from penstock.accounts.shares import Shares
 from penstock.accounts.users import Users
 from penstock.api.app import attach, create_app
-from penstock.api.credentials import KeyHolders, TrustedHeaders
-from penstock.api.identity import Identity, OperatorToken, Role
-from penstock.api.long_polls import Polls
-from penstock.api.rate_limits import RateLimits
-from penstock.api.server import Server, bind
+from penstock.api.callers.credentials import KeyHolders, TrustedHeaders
+from penstock.api.callers.identity import Identity, OperatorToken, Role
+from penstock.api.callers.rate_limits import RateLimits
+from penstock.api.requests.long_polls import Polls
 from penstock.api.services import Loops, People, Services, Sources
+from penstock.api.serving.server import Server, bind
 from penstock.guard.network_reach import Reach
 from penstock.jobs.announcer import Outbox
 from penstock.jobs.browser import BROWSE_SETTINGS, Browser

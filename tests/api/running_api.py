@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import asyncpg
 import httpx2
 
-from penstock.api.identity import Identity, Role
+from penstock.api.callers.identity import Identity, Role
 from penstock.wiring.control_plane import build_control_plane
 from tests.graphs.deployment import settings
 

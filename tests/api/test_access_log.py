@@ -9,7 +9,7 @@ from fastapi import FastAPI
 from prometheus_client import CollectorRegistry, generate_latest
 from structlog.testing import capture_logs
 
-from penstock.api.access_log import EVENTS_AT_ONCE, EVENTS_PER_SECOND, Refusals
+from penstock.api.requests.access_log import EVENTS_AT_ONCE, EVENTS_PER_SECOND, Refusals
 from tests.api.control_plane import ANALYST, OPERATOR, SERVICE
 from tests.api.test_users import bearer
 
@@ -56,7 +56,7 @@ async def test_a_failed_login_is_logged_and_counted(
         "path": path.partition("?")[0],
         "scheme": scheme,
         "left_out": 0,
-        "room": "api.access_log",
+        "room": "api.requests.access_log",
     }
     counted = f'penstock_failed_logins_total{{scheme="{scheme}"}} 1.0'
     assert counted in (await anyone.get("/metrics")).text

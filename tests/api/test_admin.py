@@ -10,7 +10,7 @@ import httpx2
 import pytest
 
 from penstock.accounts.role import Role
-from penstock.api.identity import Identity
+from penstock.api.callers.identity import Identity
 from penstock.wiring.control_plane import build_control_plane
 from tests.api.answers import error
 from tests.api.running_api import Api, data_of, running_api

@@ -21,8 +21,8 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from penstock.api import permissions
-from penstock.api.request_bodies import JSON_BODY_BYTES
-from penstock.api.server import Server, bind
+from penstock.api.requests.request_bodies import JSON_BODY_BYTES
+from penstock.api.serving.server import Server, bind
 from penstock.http.server import ConnectionLimits
 from tests.api.metered import LoopMeter
 from tests.api.raw import Client, connected

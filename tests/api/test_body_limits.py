@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from starlette.requests import Request
 
 from penstock.api import permissions
-from penstock.api.request_bodies import (
+from penstock.api.requests.request_bodies import (
     JSON_BODY_BYTES,
     LARGE_BODY_BYTES,
     OPEN_BODY_BYTES,

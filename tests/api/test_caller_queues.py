@@ -6,8 +6,8 @@ import asyncio
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from penstock.api import caller_queues
-from penstock.api.caller_queues import AT_ONCE, MOST_WAITING, CallerQueues
+from penstock.api.callers import caller_queues
+from penstock.api.callers.caller_queues import AT_ONCE, MOST_WAITING, CallerQueues
 
 if TYPE_CHECKING:
     import pytest

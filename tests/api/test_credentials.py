@@ -11,8 +11,8 @@ import httpx2
 import pytest
 
 from penstock.accounts.oidc import Keys, Oidc, OidcSettings
-from penstock.api.credentials import TokenHolders
-from penstock.api.local_only import PROXY_HEADERS
+from penstock.api.callers.credentials import TokenHolders
+from penstock.api.callers.local_only import PROXY_HEADERS
 from penstock.kit.outbound import FOR_OPERATOR
 from tests.accounts.provider import AUDIENCE, Provider
 from tests.api.answers import error

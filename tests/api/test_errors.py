@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.api import request_ids
+from penstock.api.requests import request_ids
 from penstock.kit.errors import Draining
 from tests.api.answers import error
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
 
-from penstock.api.examples import Examples
+from penstock.api.schema.examples import Examples
 from tests.api.answers import error
 from tests.api.resources import FIXED
 from tests.api.running_api import Api, running_api

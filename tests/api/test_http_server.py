@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.api.server import Server, bind, connection_limits
+from penstock.api.serving.server import Server, bind, connection_limits
 from penstock.http.server import AddressCounts, ConnectionLimits, HttpProtocol, networks
 from penstock.kit.errors import InvalidInput
 from penstock.wiring.settings import Settings

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.api.server import bind
+from penstock.api.serving.server import bind
 from penstock.jobs import http_store
 from penstock.jobs.http_store import HttpJobStore
 from penstock.jobs.model import JobSpec

@@ -9,7 +9,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from penstock.accounts.retention import AnswerRetention
-from penstock.api import idempotency
+from penstock.api.requests import idempotency
 from penstock.kit.db import Db
 from penstock.kit.loop import LoopMetrics
 from tests.api.answers import error

@@ -12,7 +12,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from penstock.accounts.retention import AnswerRetention
-from penstock.api.identity import SecretFile
+from penstock.api.callers.identity import SecretFile
 from penstock.kit.db import Db
 from penstock.kit.loop import LoopMetrics
 from penstock.wiring.settings import Settings

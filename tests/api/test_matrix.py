@@ -13,9 +13,9 @@ import pytest
 from fastapi import APIRouter, FastAPI
 
 from penstock.api import permissions
-from penstock.api.idempotency import OTHER_PROTOCOLS, WRITES
 from penstock.api.permissions import MATRIX, OPS, Permit, Row
-from penstock.api.request_bodies import StrictRoute
+from penstock.api.requests.idempotency import OTHER_PROTOCOLS, WRITES
+from penstock.api.requests.request_bodies import StrictRoute
 from penstock.kit.errors import Internal
 from tests.api.answers import error
 from tests.api.resources import RECIPE, Things

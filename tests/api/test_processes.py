@@ -13,9 +13,9 @@ import httpx2
 import psutil
 import pytest
 
-from penstock.api.processes import bind_all
-from penstock.api.server import bind
-from penstock.api.siblings import added
+from penstock.api.serving.processes import bind_all
+from penstock.api.serving.server import bind
+from penstock.api.serving.siblings import added
 from penstock.kit.errors import Conflict, InvalidInput
 from penstock.kit.vault import new_key
 from penstock.wiring import settings as config

@@ -10,9 +10,9 @@ import httpx2
 import pytest
 from prometheus_client import CollectorRegistry
 
-from penstock.api.client_address import client_address, parse
-from penstock.api.identity import Identity, Role
-from penstock.api.rate_limits import REFUSAL_SECONDS, VERIFIED_SECONDS, RateLimits
+from penstock.api.callers.client_address import client_address, parse
+from penstock.api.callers.identity import Identity, Role
+from penstock.api.callers.rate_limits import REFUSAL_SECONDS, VERIFIED_SECONDS, RateLimits
 from penstock.kit.errors import RateLimited
 from penstock.wiring.settings import Settings
 from tests.api.answers import error

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import httpx2
 import pytest
 
-from penstock.api.server import Server, bind
+from penstock.api.serving.server import Server, bind
 from penstock.kit.security_headers import DEFAULTS, TRANSPORT
 from tests.api.control_plane import ADMIN, OPERATOR, SERVICE
 

@@ -14,7 +14,7 @@ import httpx2
 import pytest
 from pydantic import SecretStr
 
-from penstock.api.server import bind
+from penstock.api.serving.server import bind
 from penstock.jobs.http_store import HttpJobStore
 from penstock.jobs.model import GroupSpec, JobSpec, Status
 from penstock.kit.errors import Conflict, InvalidInput

@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from penstock.api.tls import server_context
+from penstock.api.serving.tls import server_context
 from penstock.kit.errors import InvalidInput
 from penstock.kit.security_headers import DEFAULTS, TRANSPORT
 from penstock.kit.vault import new_key

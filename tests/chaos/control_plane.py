@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from penstock.api import server
+from penstock.api.serving import server
 from penstock.jobs.kinds import Kinds
 from penstock.wiring import control_plane
 from penstock.wiring.migrations import MIGRATION_PACKAGES

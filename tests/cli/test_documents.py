@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tools.shapes import description
 
-from penstock.api.examples import Examples
+from penstock.api.schema.examples import Examples
 from penstock.cli import output, overview
 from penstock.cli.commands import COMMANDS, GROUPS
 from penstock.cli.documents import DOCUMENTS

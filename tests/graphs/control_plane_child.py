@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from penstock.api.server import bind, listening
+from penstock.api.serving.server import bind, listening
 from penstock.kit import logging
 from penstock.launchers.subprocess import SubprocessLauncher
 from penstock.wiring.control_plane import build_control_plane

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.accounts.shares import EVERYBODY, Resource
-from penstock.api.server import bind, listening
+from penstock.api.serving.server import bind, listening
 from penstock.graphs.snapshots.model import Snapshot, SnapshotStatus
 from penstock.jobs.control_plane import client_factory
 from penstock.jobs.http_store import HttpJobStore

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import httpx2
 
-from penstock.api.identity import Identity, Role
-from penstock.api.server import bind, listening
+from penstock.api.callers.identity import Identity, Role
+from penstock.api.serving.server import bind, listening
 from penstock.graphs.mappings.definition import Definitions, NodeDefinition, Property
 from penstock.graphs.snapshots.model import SnapshotStatus
 from penstock.kit.db import Db

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import httpx2
 import pytest
 
-from penstock.api.server import bind, listening
+from penstock.api.serving.server import bind, listening
 from penstock.graphs.instances.model import InstanceStatus
 from penstock.kit import cache
 from penstock.kit.errors import NotFound

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
-from penstock.api.server import bind, listening
+from penstock.api.serving.server import bind, listening
 from penstock.jobs import queue_watch
 from penstock.jobs.http_store import HttpJobStore
 from penstock.jobs.model import JobSpec, Status

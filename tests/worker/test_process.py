@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.api.server import bind, listening
+from penstock.api.serving.server import bind, listening
 from penstock.jobs.model import JobSpec, Status
 from penstock.wiring.control_plane import build_control_plane
 from penstock.wiring.settings import Settings

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock import __version__
-from penstock.api import errors, health, login, permissions, shares
-from penstock.api.access_log import AccessLog, Refusals
+from penstock.api import errors, permissions, shares
 from penstock.api.admin import bulk_delete, cluster, ops, runtime_config, users
-from penstock.api.caller_queues import CallerQueues
+from penstock.api.callers import login
+from penstock.api.callers.caller_queues import CallerQueues
+from penstock.api.callers.local_only import LocalOnly
+from penstock.api.callers.rate_limits import AddressLimit
 from penstock.api.direct import Direct
 from penstock.api.graphs import exports, favorites, instances, mappings, proxy, snapshots
 from penstock.api.internal import (
@@ -21,15 +23,15 @@ from penstock.api.internal import (
     worker_jobs,
 )
 from penstock.api.jobs import jobs, queues, schedules
-from penstock.api.local_only import LocalOnly
 from penstock.api.maintenance import iceberg, tables
-from penstock.api.openapi import DescribedApi
-from penstock.api.rate_limits import AddressLimit
 from penstock.api.reconcile import items, recipes, record_sources, runs, uploads
-from penstock.api.request_bodies import BodyLimit
-from penstock.api.request_ids import RequestIds
+from penstock.api.requests.access_log import AccessLog, Refusals
+from penstock.api.requests.request_bodies import BodyLimit
+from penstock.api.requests.request_ids import RequestIds
+from penstock.api.requests.statement_log import StatementLog
+from penstock.api.schema.openapi import DescribedApi
+from penstock.api.serving import health
 from penstock.api.sources import data_sources, schema_browser
-from penstock.api.statement_log import StatementLog
 from penstock.http.body_memory import BODY_MEMORY_BYTES, BodyMemory
 
 if TYPE_CHECKING:

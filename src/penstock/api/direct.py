@@ -15,13 +15,14 @@ from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from penstock.api import idempotency, permissions
-from penstock.api.auth import identify, process_of
+from penstock.api import permissions
+from penstock.api.callers.auth import identify, process_of
 from penstock.api.errors import refusal, reply
 from penstock.api.graphs import proxy
 from penstock.api.internal import worker_jobs
 from penstock.api.jobs import jobs
-from penstock.api.request_bodies import parse
+from penstock.api.requests import idempotency
+from penstock.api.requests.request_bodies import parse
 from penstock.jobs.http_bodies import (
     Body,
     ClaimBody,

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
-from penstock.api.envelope import Reply, request_id
+from penstock.api.schema.envelope import Reply, request_id
 from penstock.kit.errors import (
     AuthenticationRequired,
     DatabaseUnavailable,

@@ -14,7 +14,7 @@ from typing import Annotated, Literal, TypeVar
 from fastapi import Request
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from penstock.api.envelope import Listing, Meta, Reply, request_id
+from penstock.api.schema.envelope import Listing, Meta, Reply, request_id
 from penstock.jobs.model import Json
 from penstock.jobs.row_counts import Count
 

@@ -23,8 +23,8 @@ from starlette.routing import BaseRoute
 
 from penstock.accounts.role import Role
 from penstock.accounts.service import Component, ServiceCaller
-from penstock.api.auth import Caller, Service, identify, service_of
-from penstock.api.identity import Identity
+from penstock.api.callers.auth import Caller, Service, identify, service_of
+from penstock.api.callers.identity import Identity
 from penstock.kit.errors import Internal, PermissionDenied
 
 Right = Literal["no", "own", "any"]

@@ -16,10 +16,10 @@ from penstock.accounts.keys import ApiKeys
 from penstock.accounts.service import ServiceTokens
 from penstock.accounts.shares import Shares
 from penstock.accounts.users import Users
-from penstock.api.credentials import TrustedHeaders
-from penstock.api.identity import Authenticator
-from penstock.api.long_polls import Polls
-from penstock.api.rate_limits import RateLimits
+from penstock.api.callers.credentials import TrustedHeaders
+from penstock.api.callers.identity import Authenticator
+from penstock.api.callers.rate_limits import RateLimits
+from penstock.api.requests.long_polls import Polls
 from penstock.graphs.favorites import Favorites
 from penstock.graphs.instances.creation import Creation
 from penstock.graphs.instances.graph_servers import GraphServers

@@ -13,12 +13,12 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from penstock.accounts.shares import EVERYBODY, Resource, ShareRole
 from penstock.api.edit_rights import mapping_resource, recipe_resource, source_resource
-from penstock.api.envelope import Data
 from penstock.api.errors import PUBLIC, declare
 from penstock.api.graphs.mappings import MappingId
 from penstock.api.permissions import Grant, Permit
 from penstock.api.reconcile.recipes import RecipeId
-from penstock.api.request_bodies import StrictRoute
+from penstock.api.requests.request_bodies import StrictRoute
+from penstock.api.schema.envelope import Data
 from penstock.api.services import (
     Graphs,
     HasGraphs,

@@ -19,8 +19,8 @@ from penstock.accounts.service import StaticToken
 from penstock.accounts.shares import Shares
 from penstock.accounts.token_review import ReviewSettings, TokenReview
 from penstock.accounts.users import Users
-from penstock.api.credentials import KeyHolders, TokenHolders, TrustedHeaders
-from penstock.api.identity import OperatorToken, SecretFile
+from penstock.api.callers.credentials import KeyHolders, TokenHolders, TrustedHeaders
+from penstock.api.callers.identity import OperatorToken, SecretFile
 from penstock.api.services import People
 from penstock.guard.network_reach import Reach
 from penstock.kit.cache import InvalidatedCache
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from penstock.accounts.keys import Bearer
     from penstock.accounts.service import ServiceTokens
     from penstock.accounts.users import Audit
-    from penstock.api.identity import Authenticator
+    from penstock.api.callers.identity import Authenticator
     from penstock.jobs.notifier import Notifier
     from penstock.kit.db import Db
     from penstock.wiring.settings import Settings

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from prometheus_client import CollectorRegistry, ProcessCollector
 
 from penstock.accounts.retention import AnswerRetention
-from penstock.api import processes, server
-from penstock.api.long_polls import Polls
-from penstock.api.rate_limits import RateLimits
+from penstock.api.callers.rate_limits import RateLimits
+from penstock.api.requests.long_polls import Polls
 from penstock.api.services import Graphs, Loops, Operations, Services, Sources
+from penstock.api.serving import processes, server
 from penstock.graphs.favorites import Favorites
 from penstock.graphs.mappings.inference import Inference
 from penstock.graphs.mappings.query_check import QueryCheck

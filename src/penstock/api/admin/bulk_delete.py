@@ -6,10 +6,10 @@ from typing import Annotated
 from fastapi import APIRouter
 from pydantic import BaseModel, Field, Strict, StrictBool, model_validator
 
-from penstock.api.envelope import Data
 from penstock.api.errors import PUBLIC, declare
 from penstock.api.permissions import Permit
-from penstock.api.request_bodies import StrictRoute
+from penstock.api.requests.request_bodies import StrictRoute
+from penstock.api.schema.envelope import Data
 from penstock.api.services import HasOperations
 from penstock.graphs.runtime_config import ResourceKind
 from penstock.graphs.snapshots.repository import MAX_NAME

@@ -5,10 +5,10 @@ from datetime import datetime
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
-from penstock.api.envelope import Data
 from penstock.api.errors import PUBLIC, declare
 from penstock.api.permissions import Permit
-from penstock.api.request_bodies import StrictRoute
+from penstock.api.requests.request_bodies import StrictRoute
+from penstock.api.schema.envelope import Data
 from penstock.api.services import HasGraphs, HasOperations, ServicesDep
 from penstock.kit.clock import SYSTEM
 from penstock.operations.health import HealthWord, OverallWord, overall

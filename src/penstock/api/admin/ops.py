@@ -6,10 +6,10 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
-from penstock.api.envelope import Data
 from penstock.api.errors import PUBLIC, declare
 from penstock.api.permissions import Permit
-from penstock.api.request_bodies import StrictRoute
+from penstock.api.requests.request_bodies import StrictRoute
+from penstock.api.schema.envelope import Data
 from penstock.api.services import HasOperations, Loops, ServicesDep
 from penstock.jobs.http_bodies import Body, Key
 from penstock.kit.errors import InvalidInput, PayloadTooLarge

@@ -11,11 +11,11 @@ from penstock.accounts import keys, users
 from penstock.accounts.keys import ApiKey
 from penstock.accounts.role import Role
 from penstock.accounts.users import NAME_PATTERN, Profile, User
-from penstock.api.auth import MayShowToken, identify
+from penstock.api.callers.auth import MayShowToken, identify
 from penstock.api.errors import PUBLIC, declare
 from penstock.api.pagination import MAX_OFFSET, Limit
 from penstock.api.permissions import Permit
-from penstock.api.request_bodies import StrictRoute
+from penstock.api.requests.request_bodies import StrictRoute
 from penstock.api.services import HasPeople, Services, ServicesDep
 from penstock.jobs.http_bodies import Body, Whole
 from penstock.kit.errors import Conflict, NotFound, PayloadTooLarge, PermissionDenied

@@ -6,12 +6,12 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Path, Query, Request
 from pydantic import BaseModel, Field
 
-from penstock.api.envelope import Data, Meta, request_id
 from penstock.api.errors import PUBLIC, declare
 from penstock.api.jobs.jobs import CancelReason
 from penstock.api.pagination import Page
 from penstock.api.permissions import Grant, Permit
-from penstock.api.request_bodies import StrictRoute
+from penstock.api.requests.request_bodies import StrictRoute
+from penstock.api.schema.envelope import Data, Meta, request_id
 from penstock.api.services import HasGraphs, HasOperations, Operations, ServicesDep
 from penstock.graphs.errors import InvalidStateTransition
 from penstock.graphs.snapshots.export_job import Word

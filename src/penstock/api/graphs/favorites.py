@@ -6,11 +6,11 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from penstock.api.envelope import Data, Listing
 from penstock.api.errors import PUBLIC, declare
 from penstock.api.pagination import Page
 from penstock.api.permissions import Permit
-from penstock.api.request_bodies import StrictRoute
+from penstock.api.requests.request_bodies import StrictRoute
+from penstock.api.schema.envelope import Data, Listing
 from penstock.api.services import HasGraphs
 from penstock.graphs.runtime_config import ResourceKind
 from penstock.graphs.snapshots.repository import MAX_ID

@@ -4,7 +4,6 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request
 
-from penstock.api.envelope import Data, Listing
 from penstock.api.errors import PUBLIC, declare
 from penstock.api.graphs.instance_schemas import (
     ChangedInstance,
@@ -26,7 +25,8 @@ from penstock.api.graphs.instance_schemas import (
 from penstock.api.graphs.mapping_schemas import LifecycleBody
 from penstock.api.graphs.mappings import UseCase
 from penstock.api.permissions import Grant, Permit
-from penstock.api.request_bodies import StrictRoute
+from penstock.api.requests.request_bodies import StrictRoute
+from penstock.api.schema.envelope import Data, Listing
 from penstock.api.services import Graphs, HasGraphs
 from penstock.graphs.errors import InvalidStateTransition, Maintenance, ShutdownBlocked
 from penstock.graphs.instances import model

@@ -6,7 +6,6 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Path, Query, Request, Response
 
 from penstock.api.edit_rights import check_edit, mapping_resource
-from penstock.api.envelope import Data, Listing
 from penstock.api.errors import PUBLIC, declare
 from penstock.api.graphs.definition_schemas import definitions, shown_problems
 from penstock.api.graphs.history_schemas import (
@@ -39,9 +38,10 @@ from penstock.api.graphs.mapping_schemas import (
     written,
 )
 from penstock.api.permissions import Grant, Permit
-from penstock.api.request_bodies import LargeRoute
+from penstock.api.requests.request_bodies import LargeRoute
+from penstock.api.requests.statement_log import HasStatementLog, StatementLog
+from penstock.api.schema.envelope import Data, Listing
 from penstock.api.services import HasGraphs, ServicesDep
-from penstock.api.statement_log import HasStatementLog, StatementLog
 from penstock.graphs.errors import Maintenance, SameVersion
 from penstock.graphs.lifetime import lifetime, lifetime_change
 from penstock.graphs.mappings.definition import EdgeDefinition, NodeDefinition

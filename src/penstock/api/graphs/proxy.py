@@ -17,9 +17,9 @@ from fastapi import APIRouter, Path, Request, Response
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
-from penstock.api import statement_log
-from penstock.api.envelope import request_id
 from penstock.api.permissions import Grant, Permit
+from penstock.api.requests import statement_log
+from penstock.api.schema.envelope import request_id
 from penstock.api.services import Graphs, HasGraphs
 from penstock.graphs.instances.model import Instance, InstanceStatus
 from penstock.kit import logging

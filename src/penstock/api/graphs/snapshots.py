@@ -6,7 +6,6 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request
 
-from penstock.api.envelope import Data, Listing
 from penstock.api.errors import PUBLIC, declare
 from penstock.api.graphs.mapping_schemas import Deleted, LifecycleBody
 from penstock.api.graphs.mappings import MappingId, UseCase
@@ -21,7 +20,8 @@ from penstock.api.graphs.snapshot_schemas import (
     shown,
 )
 from penstock.api.permissions import Permit
-from penstock.api.request_bodies import StrictRoute
+from penstock.api.requests.request_bodies import StrictRoute
+from penstock.api.schema.envelope import Data, Listing
 from penstock.api.services import Graphs, HasGraphs
 from penstock.graphs.errors import InvalidStateTransition, Maintenance
 from penstock.graphs.lifetime import lifetime, lifetime_change

@@ -10,11 +10,11 @@ from uuid import UUID
 from fastapi import APIRouter, Path, Query, Request
 from pydantic import BaseModel, Field, Strict
 
-from penstock.api.envelope import Data
 from penstock.api.errors import INTERNAL, declare
 from penstock.api.pagination import Moment
 from penstock.api.permissions import Inside
-from penstock.api.request_bodies import PayloadRoute
+from penstock.api.requests.request_bodies import PayloadRoute
+from penstock.api.schema.envelope import Data
 from penstock.api.services import Graphs, HasGraphs, ServicesDep
 from penstock.graphs.snapshots.export_job import ExportJob, Word
 from penstock.graphs.snapshots.payloads import QUEUE, JobType, Mode

@@ -6,11 +6,11 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Path, Response
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from penstock.api.envelope import Data
 from penstock.api.errors import INTERNAL, declare
 from penstock.api.pagination import Moment
 from penstock.api.permissions import Inside
-from penstock.api.request_bodies import StrictRoute
+from penstock.api.requests.request_bodies import StrictRoute
+from penstock.api.schema.envelope import Data
 from penstock.api.services import HasGraphs
 from penstock.graphs.errors import InvalidStateTransition
 from penstock.graphs.instances.model import ErrorCode, Failure, StepStatus

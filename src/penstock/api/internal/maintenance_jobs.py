@@ -7,10 +7,10 @@ from uuid import UUID
 from fastapi import APIRouter, Path
 from pydantic import BaseModel, ConfigDict, Field
 
-from penstock.api.envelope import Data, Reply
 from penstock.api.errors import INTERNAL, declare
 from penstock.api.permissions import Inside
-from penstock.api.request_bodies import PayloadRoute
+from penstock.api.requests.request_bodies import PayloadRoute
+from penstock.api.schema.envelope import Data, Reply
 from penstock.api.services import HasMaintenance, ServicesDep
 from penstock.jobs.http_bodies import Body
 from penstock.jobs.limits import MAX_JOB_ID

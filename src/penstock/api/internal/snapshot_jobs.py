@@ -5,12 +5,12 @@ from typing import Annotated, Literal, TypeAlias
 from fastapi import APIRouter, Path
 from pydantic import BaseModel, Field, model_validator
 
-from penstock.api.envelope import Data
 from penstock.api.errors import INTERNAL, declare
 from penstock.api.internal.export_jobs import Count, Message, Shown, Uri, shown
 from penstock.api.pagination import Moment
 from penstock.api.permissions import Inside
-from penstock.api.request_bodies import PayloadRoute
+from penstock.api.requests.request_bodies import PayloadRoute
+from penstock.api.schema.envelope import Data
 from penstock.api.services import Graphs, HasGraphs
 from penstock.graphs.errors import InvalidStateTransition, JobsAlreadyExist
 from penstock.graphs.mappings.columns import TYPES

@@ -13,12 +13,12 @@ from uuid import UUID
 from fastapi import APIRouter, Path
 from pydantic import BaseModel, Field
 
-from penstock.api.envelope import Data, Reply
 from penstock.api.errors import INTERNAL, declare
 from penstock.api.permissions import Inside
-from penstock.api.request_bodies import PayloadRoute
+from penstock.api.requests.request_bodies import PayloadRoute
+from penstock.api.requests.statement_log import HasStatementLog, StatementLog
+from penstock.api.schema.envelope import Data, Reply
 from penstock.api.services import HasSources, Services, ServicesDep, graphs_of
-from penstock.api.statement_log import HasStatementLog, StatementLog
 from penstock.graphs.snapshots.payloads import CANCEL_QUERY, FORGET_TABLE
 from penstock.jobs.http_bodies import Body
 from penstock.jobs.limits import MAX_JOB_ID

@@ -5,9 +5,9 @@ from typing import Annotated
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field, Strict
 
-from penstock.api.envelope import Data
 from penstock.api.errors import INTERNAL, declare
 from penstock.api.permissions import Inside
+from penstock.api.schema.envelope import Data
 from penstock.api.services import HasReconciliation, ServicesDep
 from penstock.jobs.http_bodies import Body, Id
 from penstock.jobs.limits import MAX_BATCH, MAX_WAIT

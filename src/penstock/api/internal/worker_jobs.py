@@ -11,10 +11,10 @@ from uuid import UUID
 from fastapi import APIRouter, Path, Request
 from pydantic import BaseModel, Field
 
-from penstock.api.envelope import Data, Reply
 from penstock.api.errors import INTERNAL, declare
 from penstock.api.permissions import Inside
-from penstock.api.request_bodies import PayloadRoute
+from penstock.api.requests.request_bodies import PayloadRoute
+from penstock.api.schema.envelope import Data, Reply
 from penstock.api.services import Services, ServicesDep
 from penstock.jobs import http_bodies, wire
 from penstock.jobs.limits import MAX_JOB_ID

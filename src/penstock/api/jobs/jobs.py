@@ -7,11 +7,11 @@ from uuid import UUID
 from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from penstock.api.envelope import Data, Listing, Reply
 from penstock.api.errors import PUBLIC, declare
 from penstock.api.pagination import Moment, Page
 from penstock.api.permissions import Permit
-from penstock.api.request_bodies import PayloadRoute
+from penstock.api.requests.request_bodies import PayloadRoute
+from penstock.api.schema.envelope import Data, Listing, Reply
 from penstock.api.services import ServicesDep
 from penstock.jobs import model
 from penstock.jobs.browser import Filter, StatusFilter, StatusWord

@@ -6,11 +6,11 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Path, Query, Request
 from pydantic import BaseModel, Field, StrictBool
 
-from penstock.api.envelope import Data, Listing
 from penstock.api.errors import PUBLIC, declare
 from penstock.api.pagination import Page
 from penstock.api.permissions import Permit
-from penstock.api.request_bodies import PayloadRoute
+from penstock.api.requests.request_bodies import PayloadRoute
+from penstock.api.schema.envelope import Data, Listing
 from penstock.api.services import ServicesDep
 from penstock.jobs import scheduler
 from penstock.jobs.http_bodies import NAME_PATTERN, Body, JobBody, Text

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
-from penstock.api.envelope import Reply
 from penstock.api.errors import PUBLIC, declare
 from penstock.api.permissions import Permit
-from penstock.api.request_bodies import PayloadRoute
+from penstock.api.requests.request_bodies import PayloadRoute
+from penstock.api.schema.envelope import Reply
 from penstock.api.services import HasMaintenance, Maintenance
 from penstock.jobs.http_bodies import NAME_PATTERN
 from penstock.kit.errors import Conflict, NotFound, PenstockError

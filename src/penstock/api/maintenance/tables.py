@@ -12,12 +12,12 @@ from asyncpg import Record
 from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
-from penstock.api.envelope import Data, Listing
 from penstock.api.errors import PUBLIC, declare
 from penstock.api.jobs.jobs import JobDetail, JobId, MaintenanceStatus, detail, maintenance_status
 from penstock.api.pagination import Page
 from penstock.api.permissions import Permit
-from penstock.api.request_bodies import StrictRoute
+from penstock.api.requests.request_bodies import StrictRoute
+from penstock.api.schema.envelope import Data, Listing
 from penstock.api.services import HasMaintenance, Maintenance, ServicesDep
 from penstock.jobs.http_bodies import Body, Name, Text
 from penstock.jobs.model import Status

@@ -8,12 +8,12 @@ from fastapi import APIRouter, Path, Query, Request
 from pydantic import BaseModel, Field
 
 from penstock.api.edit_rights import check_edit, recipe_resource
-from penstock.api.envelope import Data, Listing
 from penstock.api.errors import PUBLIC, declare
 from penstock.api.pagination import Page
 from penstock.api.permissions import Grant, Permit
 from penstock.api.reconcile.recipes import RecipeId
-from penstock.api.request_bodies import StrictRoute
+from penstock.api.requests.request_bodies import StrictRoute
+from penstock.api.schema.envelope import Data, Listing
 from penstock.api.services import HasReconciliation, People, Reconciliation, ServicesDep
 from penstock.jobs.http_bodies import Body
 from penstock.kit.errors import Conflict, InvalidInput, NotFound

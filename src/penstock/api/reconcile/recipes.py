@@ -11,15 +11,15 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import BaseModel, Field, ValidationError
 
 from penstock.api.edit_rights import check_edit, recipe_resource
-from penstock.api.envelope import Data, Listing
 from penstock.api.errors import PUBLIC, declare
 from penstock.api.pagination import Page
 from penstock.api.permissions import Grant, Permit
 from penstock.api.reconcile.record_sources import plain_rows
 from penstock.api.reconcile.stored_documents import Document
-from penstock.api.request_bodies import StrictRoute
+from penstock.api.requests.request_bodies import StrictRoute
+from penstock.api.requests.statement_log import HasStatementLog
+from penstock.api.schema.envelope import Data, Listing
 from penstock.api.services import HasReconciliation, Reconciliation, ServicesDep
-from penstock.api.statement_log import HasStatementLog
 from penstock.jobs.http_bodies import Body
 from penstock.jobs.model import JobSpec
 from penstock.jobs.scheduler import Schedule as ClockSchedule

@@ -7,12 +7,12 @@ import pyarrow as pa
 from fastapi import APIRouter, Path, Query, Request
 from pydantic import BaseModel, Field, ValidationError
 
-from penstock.api.envelope import Data, Listing
 from penstock.api.errors import PUBLIC, declare
 from penstock.api.pagination import Page
 from penstock.api.permissions import Grant, Permit
 from penstock.api.reconcile.stored_documents import FieldName
-from penstock.api.request_bodies import StrictRoute
+from penstock.api.requests.request_bodies import StrictRoute
+from penstock.api.schema.envelope import Data, Listing
 from penstock.api.services import HasReconciliation, Reconciliation
 from penstock.api.sources.data_source_schemas import Secret, revealed
 from penstock.jobs.http_bodies import Body

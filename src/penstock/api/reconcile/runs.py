@@ -12,16 +12,16 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import HTMLResponse, StreamingResponse
 from pydantic import BaseModel, Field
 
-from penstock.api.envelope import Data, Listing
 from penstock.api.errors import INTERNAL, PUBLIC, declare
 from penstock.api.internal.source_credentials import OutboundRules
 from penstock.api.pagination import Page
 from penstock.api.permissions import Grant, Inside, Permit
 from penstock.api.reconcile.recipes import asker
 from penstock.api.reconcile.stored_documents import STORABLE_TEXT, Document
-from penstock.api.request_bodies import StrictRoute
+from penstock.api.requests.request_bodies import StrictRoute
+from penstock.api.requests.statement_log import HasStatementLog
+from penstock.api.schema.envelope import Data, Listing
 from penstock.api.services import HasReconciliation, Reconciliation, ServicesDep
-from penstock.api.statement_log import HasStatementLog
 from penstock.guard.errors import UrlRefused
 from penstock.jobs.http_bodies import Body
 from penstock.jobs.limits import MAX_JOB_ID

@@ -10,11 +10,11 @@ from fastapi import Path as InPath
 from pydantic import BaseModel, Field
 
 from penstock.accounts.role import Role
-from penstock.api.envelope import Data, Listing
 from penstock.api.errors import PUBLIC, declare
 from penstock.api.pagination import Page
 from penstock.api.permissions import Permit
-from penstock.api.request_bodies import FileRoute
+from penstock.api.requests.request_bodies import FileRoute
+from penstock.api.schema.envelope import Data, Listing
 from penstock.api.services import HasReconciliation
 from penstock.kit.errors import InvalidState, NotFound, PayloadTooLarge
 from penstock.kit.scratch import scratch_folder

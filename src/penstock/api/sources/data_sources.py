@@ -12,12 +12,12 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request
 
+from penstock.api.callers.identity import Role
 from penstock.api.edit_rights import check_edit, source_resource
-from penstock.api.envelope import Data, Listing
 from penstock.api.errors import PUBLIC, declare
-from penstock.api.identity import Role
 from penstock.api.permissions import Grant, Permit
-from penstock.api.request_bodies import StrictRoute
+from penstock.api.requests.request_bodies import StrictRoute
+from penstock.api.schema.envelope import Data, Listing
 from penstock.api.services import HasSources, ServicesDep, Sources
 from penstock.api.sources.data_source_schemas import (
     BrowseQuery,

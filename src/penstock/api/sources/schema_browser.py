@@ -9,11 +9,11 @@ from typing import Annotated, Literal, TypeVar
 from fastapi import APIRouter, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from penstock.api.envelope import Data, Listing, Meta, request_id
 from penstock.api.errors import PUBLIC, declare
 from penstock.api.pagination import Page
 from penstock.api.permissions import Grant, Permit
-from penstock.api.request_bodies import StrictRoute
+from penstock.api.requests.request_bodies import StrictRoute
+from penstock.api.schema.envelope import Data, Listing, Meta, request_id
 from penstock.api.services import HasSources, ServicesDep
 from penstock.jobs.http_bodies import Key
 from penstock.kit.errors import NotFound

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from penstock.accounts.oidc import InvalidRole, Oidc
 from penstock.accounts.role import Role
 from penstock.accounts.service import same
-from penstock.api.client_address import is_in, peer_address
-from penstock.api.identity import Identity
+from penstock.api.callers.client_address import is_in, peer_address
+from penstock.api.callers.identity import Identity
 from penstock.kit import clock
 from penstock.kit.errors import InvalidInput, InvalidToken
 

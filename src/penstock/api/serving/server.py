@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import uvloop
 
 from penstock.api.app import create_app
-from penstock.api.siblings import Sibling, Siblings, myself
-from penstock.api.tls import server_context
+from penstock.api.serving.siblings import Sibling, Siblings, myself
+from penstock.api.serving.tls import server_context
 from penstock.http.server import ConnectionLimits, HttpServer, networks
 from penstock.kit import logging
 from penstock.kit.errors import Conflict, DatabaseUnavailable, InvalidInput

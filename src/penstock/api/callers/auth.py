@@ -12,10 +12,10 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from penstock.accounts.browser_sessions import LOGIN_HINT
 from penstock.accounts.service import Component, ServiceCaller
-from penstock.api.browser_requests import check_same_origin, cookie_name
-from penstock.api.credentials import PROXY_SECRET
-from penstock.api.identity import OPERATOR, Identity, Role
-from penstock.api.rate_limits import LoginAttempt
+from penstock.api.callers.browser_requests import check_same_origin, cookie_name
+from penstock.api.callers.credentials import PROXY_SECRET
+from penstock.api.callers.identity import OPERATOR, Identity, Role
+from penstock.api.callers.rate_limits import LoginAttempt
 from penstock.api.services import Services, ServicesDep
 from penstock.kit.errors import (
     AuthenticationRequired,

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING
 
 import uvloop
 
-from penstock.api.server import bind, check_schema, configure
-from penstock.api.siblings import VARIABLE, Sibling
-from penstock.api.tls import server_context
+from penstock.api.serving.server import bind, check_schema, configure
+from penstock.api.serving.siblings import VARIABLE, Sibling
+from penstock.api.serving.tls import server_context
 from penstock.kit import child_process, logging
 from penstock.kit.errors import InvalidInput
 from penstock.kit.postgres import database

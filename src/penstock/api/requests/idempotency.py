@@ -14,9 +14,9 @@ from starlette.responses import Response
 from penstock.accounts.idempotency import MAX_KEY, Answer
 from penstock.accounts.idempotency import Request as KeyedRequest
 from penstock.api import permissions
-from penstock.api.auth import identify
-from penstock.api.envelope import request_id
+from penstock.api.callers.auth import identify
 from penstock.api.errors import reply
+from penstock.api.schema.envelope import request_id
 from penstock.kit.errors import InvalidInput, PayloadTooLarge, PenstockError
 
 if TYPE_CHECKING:

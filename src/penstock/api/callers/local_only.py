@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from starlette.requests import Request
 
-from penstock.api.client_address import peer_address
+from penstock.api.callers.client_address import peer_address
 from penstock.api.errors import reply
 from penstock.kit.config import is_loopback
 from penstock.kit.errors import PermissionDenied

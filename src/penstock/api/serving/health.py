@@ -16,7 +16,7 @@ from penstock.kit import logging
 from penstock.kit.errors import DatabaseUnavailable, PenstockError, Unavailable
 
 if TYPE_CHECKING:
-    from penstock.api.siblings import Siblings
+    from penstock.api.serving.siblings import Siblings
 
 log = logging.get(__name__)
 ANSWER_SECONDS = 3.0

@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING
 
 from prometheus_client import Counter
 
-from penstock.api.client_address import client_address
+from penstock.api.callers.client_address import client_address
+from penstock.api.callers.identity import OPERATOR_TOKEN
 from penstock.api.errors import reply
-from penstock.api.identity import OPERATOR_TOKEN
 from penstock.kit.errors import RateLimited
 from penstock.kit.token_bucket import TokenBuckets
 
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-    from penstock.api.client_address import Address
-    from penstock.api.identity import Identity
+    from penstock.api.callers.client_address import Address
+    from penstock.api.callers.identity import Identity
     from penstock.api.services import Services
     from penstock.api.settings import RateSettings
 

@@ -8,8 +8,8 @@ from fastapi import FastAPI
 
 from penstock.accounts.idempotency import MAX_KEY
 from penstock.api.errors import declare
-from penstock.api.examples import Examples
-from penstock.api.idempotency import OTHER_PROTOCOLS, WRITES
+from penstock.api.requests.idempotency import OTHER_PROTOCOLS, WRITES
+from penstock.api.schema.examples import Examples
 from penstock.kit.errors import Conflict, PayloadTooLarge, PenstockError, StaleAttempt
 
 _KEY = {

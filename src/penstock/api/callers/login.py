@@ -9,14 +9,14 @@ from fastapi.responses import HTMLResponse
 from pydantic import BaseModel, Field
 
 from penstock.accounts.browser_sessions import MAX_SECRET, BrowserSessions
-from penstock.api.auth import MayShowToken, identify
-from penstock.api.browser_requests import check_same_origin, cookie_name
-from penstock.api.client_address import client_address
-from penstock.api.envelope import Data, request_id
+from penstock.api.callers.auth import MayShowToken, identify
+from penstock.api.callers.browser_requests import check_same_origin, cookie_name
+from penstock.api.callers.client_address import client_address
+from penstock.api.callers.identity import OPERATOR_TOKEN
+from penstock.api.callers.rate_limits import LoginAttempt
 from penstock.api.errors import reply
-from penstock.api.identity import OPERATOR_TOKEN
-from penstock.api.rate_limits import LoginAttempt
-from penstock.api.request_bodies import StrictRoute
+from penstock.api.requests.request_bodies import StrictRoute
+from penstock.api.schema.envelope import Data, request_id
 from penstock.api.services import HasPeople, People, ServicesDep
 from penstock.kit.errors import AuthenticationRequired, InvalidToken, NotFound, PermissionDenied
 from penstock.kit.security_headers import is_behind_tls

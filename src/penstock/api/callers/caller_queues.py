@@ -12,9 +12,9 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from penstock.api.client_address import client_address
+from penstock.api.callers.client_address import client_address
+from penstock.api.callers.rate_limits import INTERNAL_API, REFUSAL_SECONDS
 from penstock.api.errors import reply
-from penstock.api.rate_limits import INTERNAL_API, REFUSAL_SECONDS
 from penstock.kit.errors import RateLimited
 
 if TYPE_CHECKING:

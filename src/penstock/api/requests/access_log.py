@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from prometheus_client import Counter
 
-from penstock.api.client_address import client_address
+from penstock.api.callers.client_address import client_address
 from penstock.kit import logging
 from penstock.kit.token_bucket import TokenBuckets
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from penstock.api.identity import Identity
+    from penstock.api.callers.identity import Identity
 
 log = logging.get(__name__)
 EVENTS = {401: "login_failed", 403: "access_denied", 429: "rate_limited"}

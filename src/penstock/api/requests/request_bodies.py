@@ -18,8 +18,9 @@ from pydantic_core import from_json
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from penstock.api import idempotency, permissions
+from penstock.api import permissions
 from penstock.api.errors import reply
+from penstock.api.requests import idempotency
 from penstock.http.body_memory import CountedBody
 from penstock.kit.errors import InvalidInput, PayloadTooLarge
 

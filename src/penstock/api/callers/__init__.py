@@ -1,0 +1,1 @@
+"""Who calls: credentials, sessions, sign-in, addresses, and how much one caller may send."""

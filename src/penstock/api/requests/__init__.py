@@ -1,0 +1,1 @@
+"""What every request passes: limits of bodies, ids, logs, idempotency and long polls."""

@@ -1,0 +1,1 @@
+"""The processes that listen: sockets, TLS, siblings on one port, health."""
