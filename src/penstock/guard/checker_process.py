@@ -58,7 +58,7 @@ class SqlChecker:
         """For each query the SQL that may run, or the error that refuses it."""
         if sum(map(len, queries)) <= self._few:
             return await asyncio.to_thread(_verdicts, queries, dialect)
-        async with self._slots.taken(username):
+        async with self._slots.slot(username):
             return await self._in_a_process(queries, dialect)
 
     async def _in_a_process(self, queries: Sequence[str], dialect: str) -> list[Verdict]:

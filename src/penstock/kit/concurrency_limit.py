@@ -1,4 +1,4 @@
-"""Turns at something that costs memory or disk: so many at once in this process, and so many of
+"""Slots for what costs memory or disk: so many at once in this process, and so many of
 them for one user."""
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class _User:
 
 
 class ConcurrencyLimit:
-    """A turn is waited for with limited patience, if it is limited. Who waits for one of their own
+    """A slot is waited for with limited patience, if it is limited. Who waits for one of their own
     takes none of the others'."""
 
     def __init__(
@@ -41,7 +41,7 @@ class ConcurrencyLimit:
         self._users: dict[str, _User] = {}
 
     @asynccontextmanager
-    async def taken(self, username: str) -> AsyncIterator[None]:
+    async def slot(self, username: str) -> AsyncIterator[None]:
         user = self._users.setdefault(username, _User(room=asyncio.Semaphore(self._per_user)))
         user.present += 1
         try:

@@ -249,7 +249,7 @@ class DataSources:
         It runs in this process, including an embedded engine: `turns` limit the concurrency,
         ceilings the resources, and `ASK_SECONDS` the time.
         """
-        async with self.turns.taken(by):
+        async with self.turns.slot(by):
             return await self.ask_in_turn(data_source_id, question, role=role)
 
     async def ask_in_turn(
@@ -272,7 +272,7 @@ class DataSources:
         """Connect, store the result, and return it with the duration in seconds."""
         opening = await self.opening(data_source_id)
         started = time.monotonic()
-        async with self.turns.taken(by):
+        async with self.turns.slot(by):
             try:
                 ok, says = True, await _ask(opening, lambda source: source.test())
             except PenstockError as e:

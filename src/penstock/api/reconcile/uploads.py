@@ -89,7 +89,7 @@ async def add(
     """The body is the file itself. A CSV's delimiter is detected; its columns are text."""
     uploads = it.service.uploads
     await uploads.check_quota(grant.username)
-    async with uploads.turns.taken(grant.username):
+    async with uploads.turns.slot(grant.username):
         with scratch_folder("upload") as folder:
             path = folder / "body"
             await _receive(request, path, uploads.quota.max_bytes)

@@ -109,7 +109,7 @@ class RunService:
             and len(schemas) == len(SIDES)
             and not any(f.severity == "error" for f in faults)
         ):
-            async with self.sources.turns.taken(asker.username):
+            async with self.sources.turns.slot(asker.username):
                 faults += await asyncio.to_thread(trial.faults, read, schemas)
         return faults
 
@@ -180,7 +180,7 @@ class RunService:
         if recipe.match_sql is not None:
             await asyncio.to_thread(checked, recipe.match_sql)
         sides = {name: bound(recipe, getattr(recipe.sources, name), parameters) for name in SIDES}
-        async with self.sources.turns.taken(asker.username):
+        async with self.sources.turns.slot(asker.username):
             left, right = [
                 await self.sample(side, name, asker, rows) for name, side in sides.items()
             ]
@@ -190,7 +190,7 @@ class RunService:
         self, sides: tuple[Side, Side], asker: Asker, *, rows: int, decided: Decided
     ) -> tuple[Suggestion, int]:
         """Rules for two sides, and on how many pairs that people made they rest."""
-        async with self.sources.turns.taken(asker.username):
+        async with self.sources.turns.slot(asker.username):
             left, right = [
                 await self.sample(side, name, asker, rows)
                 for name, side in zip(SIDES, sides, strict=True)

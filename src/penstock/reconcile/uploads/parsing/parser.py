@@ -89,7 +89,7 @@ class Parser:
         return folder / SAMPLE_FILE
 
     async def _run(self, request: Request, folder: Path, username: str) -> ParserAnswer:
-        async with self._turns.taken(username):
+        async with self._turns.slot(username):
             try:
                 data = await limited_process.run(MODULE, request, folder, self._limits)
             except ProcessStopped as e:
