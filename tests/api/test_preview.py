@@ -249,7 +249,7 @@ async def test_a_preview_and_a_suggestion_hold_rows_only_while_they_have_a_turn(
     monkeypatch.setattr(turns, "_patience", 0.01)
     async with AsyncExitStack() as stack:
         for _ in range(4):
-            await stack.enter_async_context(turns.taken("operator"))
+            await stack.enter_async_context(turns.slot("operator"))
         recipe = {"name": "x", "sources": sources, "rules": RULES}
         tried_now = await me.post("/api/recipes/preview", json={"recipe": recipe})
         suggested = await me.post("/api/recipes/suggest", json=sources)

@@ -207,9 +207,9 @@ async def test_a_user_sends_as_many_files_at_once_as_allowed_and_not_one_more(
     assert api.services.reconciliation is not None
     turns = api.services.reconciliation.service.uploads.turns
     monkeypatch.setattr(turns, "_patience", 0.01)
-    async with turns.taken("ann"):
+    async with turns.slot("ann"):
         data_of(await upload(api.ann), 201)
-        async with turns.taken("ann"):
+        async with turns.slot("ann"):
             error = refused(await upload(api.ann), 429)
             assert error["message"] == "ann has 2 uploads under way, which is the most."
             data_of(await upload(api.ben), 201)
@@ -222,9 +222,9 @@ async def test_a_process_takes_as_many_files_at_once_as_allowed_and_not_one_more
     assert api.services.reconciliation is not None
     turns = api.services.reconciliation.service.uploads.turns
     monkeypatch.setattr(turns, "_patience", 0.01)
-    async with turns.taken("cleo"), turns.taken("ben"):
+    async with turns.slot("cleo"), turns.slot("ben"):
         data_of(await upload(api.ann), 201)
-        async with turns.taken("ben"):
+        async with turns.slot("ben"):
             assert (
                 refused(await upload(api.ann), 429)["message"] == "Too many uploads are under way."
             )

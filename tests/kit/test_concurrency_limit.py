@@ -43,7 +43,7 @@ async def test_a_turn_is_waited_for_until_somebody_ends_theirs() -> None:
 async def test_whoever_waits_for_a_turn_of_their_own_takes_none_of_the_others() -> None:
     limit = ConcurrencyLimit(total=2, per_user=1)
     async with limit.slot("ann"):
-        waiting = asyncio.create_task(_take(turns, "ann"))
+        waiting = asyncio.create_task(_take(limit, "ann"))
         await asyncio.sleep(0)
         async with asyncio.timeout(10), limit.slot("ben"):
             assert not waiting.done()
@@ -71,6 +71,6 @@ async def test_a_question_that_fails_or_is_cancelled_gives_its_turn_back() -> No
         pass
 
 
-async def _take(turns: ConcurrencyLimit, username: str) -> None:
+async def _take(limit: ConcurrencyLimit, username: str) -> None:
     async with limit.slot(username):
         pass
