@@ -35,10 +35,16 @@ from penstock.wiring.worker import run_worker
 default_handlers(config.load())
 print("works")
 """
+GRAPH_SERVER = """
+import penstock.graph_server.process
+from penstock.graphdb.registry import warm_up
+warm_up("ladybug")
+print("works")
+"""
 TRIED = {
     "server": CONTROL_PLANE,
     "worker": WORKER,
-    "graph": "import penstock.graph_server.process, penstock.graphdb.ladybug\nprint('works')",
+    "graph": GRAPH_SERVER,
     "reconcile": WORKER + "import penstock.engines.datafusion, penstock.engines.duckdb",
     "iceberg": WORKER + "import penstock.maintenance.engines.embedded, psycopg, sqlalchemy",
     "spark": "import penstock.maintenance.engines.spark.connect\nprint('works')",

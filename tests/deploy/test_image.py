@@ -162,7 +162,8 @@ def test_every_library_of_an_image_finds_what_it_links_to(image: Image) -> None:
     """A stripped or left-out library would be seen at the first use of a driver only."""
     modules = {
         "platform": "duckdb datafusion pyarrow.dataset pyarrow.parquet pyiceberg.catalog.sql"
-        " obstore pyiceberg_core adbc_driver_postgresql.dbapi pymysql grpc"
+        " penstock.maintenance.engines.embedded obstore pyiceberg_core pymysql grpc nats"
+        " adbc_driver_postgresql.dbapi"
         " google.cloud.bigquery_storage python_calamine xlsxwriter cryptography.fernet psycopg"
         " asyncpg uvloop zstandard ssl",
         "graph-server": "ladybug ryugraph networkit networkx scipy.sparse.csgraph sknetwork"
