@@ -52,7 +52,8 @@ SQL = load("penstock.jobs.nats.sql")
 log = logging.get(__name__)
 MOST_HELD = 1000
 FETCH_BATCH = 200
-FETCH_SECONDS = 5.0
+FETCH_SECONDS = 1.0
+"""The client returns what came when this is over, unless the batch was full before."""
 SHORT_SECONDS = 0.2
 """A fetch that returns nothing sooner than it was asked to is not repeated at once."""
 LOOK_SECONDS = 5.0
