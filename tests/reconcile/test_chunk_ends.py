@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 from unittest.mock import Mock
 from uuid import uuid4
@@ -11,15 +12,19 @@ import duckdb
 import orjson
 import pytest
 
+from penstock.jobs.announcer import Outbox
 from penstock.jobs.handler import Park
+from penstock.jobs.kinds import Kinds
 from penstock.jobs.model import Claimed, Fence, GroupSpec, JobSpec, Status
+from penstock.jobs.store import ENGINE_SETTINGS, PgJobStore
+from penstock.kit.db import Db
 from penstock.kit.outbound import WITH_PRIVATE
 from penstock.reconcile.runs.payloads import STAGE_CHUNK, StageChunkPayload
 from penstock.reconcile.runs.repository import STAGED
 from penstock.reconcile.staging.chunk_ends import CHUNKS_ENDED, ChunkEnds
 from penstock.reconcile.staging.handlers import ChunkStager
 from penstock.sources.errors import SnapshotLost, SourceQueryError
-from tests.api.control_plane import plane
+from tests.api.control_plane import POLICIES, plane
 from tests.jobs.conformance import done, failed
 
 if TYPE_CHECKING:
@@ -101,11 +106,34 @@ async def test_a_chunk_that_has_ended_is_told_at_once(services: Services) -> Non
     assert over == {chunk.job_id: Status.SUCCEEDED}
 
 
-class Plan:
-    """A plan whose attempt goes on."""
+async def test_other_processes_hear_of_it_where_jobs_are_announced_by_messages(
+    database: str,
+) -> None:
+    async with AsyncExitStack() as stack:
+        stores, heard = [], []
+        for _ in range(2):
+            db = await stack.enter_async_context(Db(database, size=3, settings=ENGINE_SETTINGS))
+            store = PgJobStore(db, Kinds(POLICIES), outbox=Outbox())
+            store.gates.handle(STAGED, opens, announce=CHUNKS_ENDED)
+            stores.append(await stack.enter_async_context(store))
+            heard.append(ChunkEnds(db, store.notifier))
+            await store.notifier.listening.wait()
+        await stores[0].open_group(GroupSpec(name="stage", gate=STAGED), [JobSpec(kind="once")])
+        [chunk] = await stores[0].claim("w1", ["default"], 1)
+        assert await heard[1].ended([chunk.job_id]) == {}
+        waiting = asyncio.create_task(heard[1].ended([chunk.job_id], wait=WAIT))
+        await asyncio.sleep(0)
+        await stores[0].finish([done(chunk)])
+        async with asyncio.timeout(30):
+            assert await waiting == {chunk.job_id: Status.SUCCEEDED}
 
-    def __init__(self, database: Path) -> None:
+
+class Plan:
+    """A plan that goes on, or one that kept nothing open and is over."""
+
+    def __init__(self, database: Path, status: Status) -> None:
         self._database = database
+        self._status = status
 
     async def __aenter__(self) -> Plan:
         return self
@@ -113,11 +141,7 @@ class Plan:
     async def __aexit__(self, *_: object) -> None: ...
 
     async def job(self, _job_id: int) -> Any:
-        class View:
-            status = Status.RUNNING
-            attempts = ()
-
-        return View
+        return Mock(status=self._status, attempts=(), result={"plan": "plan"})
 
     async def source(self, _fence: Fence) -> dict[str, Any]:
         return {
@@ -129,16 +153,18 @@ class Plan:
 
 
 @pytest.mark.parametrize(
-    ("error", "parked"),
+    ("error", "plan", "parked"),
     [
-        (SnapshotLost("The point in time is gone: it expired, or was closed."), True),
-        (SourceQueryError('relation "snapshots" does not exist'), False),
+        (SnapshotLost("The point in time is gone, it does not exist."), Status.RUNNING, True),
+        (SnapshotLost("The point in time is gone, it does not exist."), Status.SUCCEEDED, False),
+        (SourceQueryError('relation "snapshots" does not exist'), Status.RUNNING, False),
     ],
 )
 async def test_a_chunk_waits_for_its_plan_when_its_snapshot_is_lost_and_for_no_other_error(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     error: PenstockError,
+    plan: Status,
     *,
     parked: bool,
 ) -> None:
@@ -170,7 +196,11 @@ async def test_a_chunk_waits_for_its_plan_when_its_snapshot_is_lost_and_for_no_o
         seconds_left=60,
         waited=0,
     )
-    control_plane, store, context = Mock(return_value=Plan(database)), Mock(), Mock(fence=fence)
+    control_plane, store, context = (
+        Mock(return_value=Plan(database, plan)),
+        Mock(),
+        Mock(fence=fence),
+    )
     stager = ChunkStager(control_plane, store)
     if parked:
         assert isinstance(await stager(job, context), Park)

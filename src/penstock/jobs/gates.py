@@ -65,9 +65,14 @@ class Gates:
         enqueuer: Enqueuer,
         ring: Callable[[str, int], None],
         handlers: Mapping[str, GateHandler] | None = None,
+        *,
+        notify: Callable[[str, int], None],
     ) -> None:
+        """`ring` announces jobs that became ready; `notify` tells every process a name that is no
+        queue, which a message transport does not carry."""
         self._enqueuer = enqueuer
         self._ring = ring
+        self._notify = notify
         self._handlers = dict(handlers or {})
         self._announced: dict[str, str] = {}
 
@@ -108,7 +113,7 @@ class Gates:
 
     def _announce(self, tx: Tx, gates: Iterable[str | None]) -> None:
         for name in {self._announced[gate] for gate in gates if gate in self._announced}:
-            tx.after_commit(partial(self._ring, name, 0))
+            tx.after_commit(partial(self._notify, name, 0))
 
     async def fail(
         self, tx: Tx, group_ids: Sequence[int], error: Json, *, running: bool = False

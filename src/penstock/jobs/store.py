@@ -106,7 +106,7 @@ class PgJobStore:
             announce=self._announcer.uses_outbox,
             on_refusal=self.metrics.lock_refused,
         )
-        self.gates = Gates(self._enqueuer, self._announcer.ready)
+        self.gates = Gates(self._enqueuer, self._announcer.ready, notify=self.notifier.ring)
         self._exchange = FinishAndClaim(
             db,
             self.notifier,

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from penstock.jobs.handler import Job, JobContext
+    from penstock.jobs.model import JobView
     from penstock.kit.json_value import JsonObject, JsonValue
     from penstock.reconcile.control_plane import ReconcileControlPlane
     from penstock.sources.contract import Hold, Plan, Source
@@ -47,7 +48,8 @@ CHUNKS = Limits(
 ALIVE_SECONDS = 5.0
 """How often the source is asked whether it still holds the snapshot of a plan."""
 LOST_SECONDS = 5.0
-"""A chunk whose snapshot is lost waits for its plan to be retried, or to fail."""
+"""A chunk whose snapshot is lost waits for its plan to be retried, or to fail. A plan that keeps
+nothing open (BigQuery's) is over by then; its chunk fails at once."""
 MAX_LOOKS = 60
 
 
@@ -115,14 +117,16 @@ class ChunkStager:
     async def __call__(self, job: Job, ctx: JobContext) -> Answer:
         payload = StageChunkPayload.read(job.payload)
         async with self._connect() as control_plane:
-            if await _is_superseded(control_plane, payload):
+            plan = await control_plane.job(payload.plan_job)
+            if _is_superseded(plan, payload):
                 return Result({"superseded": True, "rows": 0, "files": []})
             credentials = SourceCredentials.read(await control_plane.source(ctx.fence)).for_job()
         try:
             async with credentials.opened() as source:
                 return Result(await self._stage(payload, source, ctx))
         except SnapshotLost:
-            if payload.snapshot is None or job.polls >= MAX_LOOKS:
+            plan_is_over = plan.status is Status.SUCCEEDED
+            if payload.snapshot is None or plan_is_over or job.polls >= MAX_LOOKS:
                 raise
             ctx.log.warning(
                 "stage_moment_lost", run_id=payload.run_id, side=payload.side, number=payload.number
@@ -218,12 +222,11 @@ async def _wait_for_chunks(
             )
 
 
-async def _is_superseded(control_plane: ReconcileControlPlane, payload: StageChunkPayload) -> bool:
+def _is_superseded(plan: JobView, payload: StageChunkPayload) -> bool:
     """Whether another attempt of the plan is running, or has run, since this chunk was created."""
-    view = await control_plane.job(payload.plan_job)
-    if view.status is Status.SUCCEEDED:
-        return bool(view.result["plan"] != payload.plan)
-    ended = {str(attempt.attempt_id) for attempt in view.attempts if attempt.how != "running"}
+    if plan.status is Status.SUCCEEDED:
+        return bool(plan.result["plan"] != payload.plan)
+    ended = {str(attempt.attempt_id) for attempt in plan.attempts if attempt.how != "running"}
     return payload.plan in ended
 
 
