@@ -15,6 +15,7 @@ import pytest
 
 from penstock.jobs.control_plane import client_factory
 from penstock.reconcile.control_plane import ReconcileControlPlane
+from penstock.reconcile.staging import handlers
 from penstock.reconcile.staging.handlers import ChunkStager, StagePlanner
 from penstock.sources.contract import Limits
 from penstock.wiring.default_handlers import default_handlers
@@ -62,15 +63,15 @@ async def reconciled(
     **left: Any,
 ) -> tuple[dict[str, Any], pa.Table]:
     """The run, and the rows of its left side that were not matched."""
-    handlers = default_handlers(deployment.settings)
-    handlers._handlers["stage_plan"] = StagePlanner(
+    registered = default_handlers(deployment.settings)
+    registered._handlers["stage_plan"] = StagePlanner(
         client_factory(deployment.settings, ReconcileControlPlane), limits=SMALL
     )
     sides = {
         "left": {"source": "there", "table": "ledger", "primary_key": "id", **left},
         "right": {"upload": await upload(me, "bank.csv", BANK), "primary_key": "id"},
     }
-    async with deployment.working(handlers=handlers, queues=QUEUES):
+    async with deployment.working(handlers=registered, queues=QUEUES):
         ended = await over(
             me, await start(me, recipe={"name": "far", "sources": sides, "rules": RULES})
         )
@@ -106,6 +107,30 @@ async def test_elasticsearch_is_staged_in_slices_of_one_point_in_time(
         ROWS // 2,
     )
     assert rest["seen"][0].as_py() == dt.datetime(2024, 2, 29, 12, 30, 15, 123000, tzinfo=dt.UTC)
+
+
+@pytest.mark.parametrize("what", ["all of it", "one of its shards"])
+async def test_a_plan_whose_point_in_time_is_lost_is_made_again(
+    deployment: Deployment,  # noqa: F811
+    me: httpx2.AsyncClient,  # noqa: F811
+    changes: list[Callable[[], None]],
+    monkeypatch: pytest.MonkeyPatch,
+    what: str,
+) -> None:
+    monkeypatch.setattr(handlers, "ALIVE_SECONDS", 0.2)
+    monkeypatch.setattr(handlers, "LOST_SECONDS", 0.2)
+    properties = {"id": {"type": "long"}, "ref": {"type": "keyword"}, "amount": {"type": "long"}}
+    documents = [{"id": i, "ref": f"R{i}", "amount": i} for i in range(ROWS)]
+    async with ElasticFake() as fake:
+        fake.add("ledger", properties, documents)
+        lose = fake.lose_shards if what == "one of its shards" else fake.moments.clear
+        changes.append(lose)
+        config = {"url": fake.url, "retry_seconds": 0.2}
+        await deployment.graphs.sources.add(
+            name="there", kind="elasticsearch", owner="me", config=config, secrets={}
+        )
+        ended, _ = await reconciled(deployment, me)
+    assert (ended["totals"]["left"]["rows"], ended["progress"]["jobs"]) == (ROWS, 1 + 3 + 3 + 1)
 
 
 async def test_bigquery_is_staged_in_streams_of_one_session_with_exact_types(

@@ -67,6 +67,7 @@ class Moment:
     ids: set[str]
     expires: float
     held_back: asyncio.Event | None = None
+    has_lost_a_shard: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
@@ -237,6 +238,11 @@ class ElasticFake:
         self.moments.append(moment)
         return number
 
+    def lose_shards(self) -> None:
+        """A node that has shards of the open points in time is started again."""
+        for moment in self.moments:
+            moment.has_lost_a_shard = True
+
     def _expire(self) -> None:
         self.moments = [moment for moment in self.moments if moment.expires > self.now()]
 
@@ -265,6 +271,9 @@ class ElasticFake:
         if moment.held_back is not None:
             await moment.held_back.wait()
         shards: dict[str, Any] = {"total": 2, "successful": 2, "failed": 0}
+        if moment.has_lost_a_shard:
+            reason = {"type": "search_context_missing_exception", "reason": "No search context"}
+            shards |= {"successful": 1, "failed": 1, "failures": [{"shard": 1, "reason": reason}]}
         if self.broken_shards:
             self.broken_shards -= 1
             reason = {"type": "node_disconnected_exception", "reason": "[node-2] disconnected"}

@@ -416,6 +416,19 @@ class TestPointInTime:
                 await anext(source.stream(travelled(plan.chunks[0])))
             await plan.hold.close()
 
+    async def test_one_that_a_shard_has_lost_is_a_lost_snapshot(self, fake: ElasticFake) -> None:
+        fake.add("t", self.NUMBERS, [{"n": n} for n in range(1000)])
+        async with source_of(fake) as source:
+            plan = await source.plan("t", self.LIMITS)
+            assert plan.hold is not None
+            fake.broken_shards = 1
+            assert await plan.hold.alive(), "a node that does not answer may come back"
+            fake.lose_shards()
+            assert not await plan.hold.alive()
+            with pytest.raises(SnapshotLost):
+                await anext(source.stream(travelled(plan.chunks[0])))
+            await plan.hold.close()
+
     async def test_the_hold_makes_it_live_longer(self, fake: ElasticFake) -> None:
         fake.add("t", self.NUMBERS, [{"n": n} for n in range(1000)])
         start = fake.now()

@@ -24,7 +24,7 @@ from penstock.reconcile.staging.ranges import in_ranges
 from penstock.reconcile.staging.reading import source_sql
 from penstock.sources.contract import Limits
 from penstock.sources.credentials import SourceCredentials
-from penstock.sources.errors import SnapshotLost
+from penstock.sources.errors import SnapshotLost, SourceUnavailable
 from penstock.storage.parquet_sink import write_parquet
 
 if TYPE_CHECKING:
@@ -216,9 +216,8 @@ async def _wait_for_chunks(
         waiting = [job_id for job_id in waiting if job_id not in ended]
         ctx.progress(percent=round(100 * (1 - len(waiting) / len(job_ids)), 1))
         if waiting and not await hold.alive():
-            raise InvalidState(
-                "The source ended the transaction that all chunks share.",
-                hint="The plan is retried.",
+            raise SourceUnavailable(
+                "The source ended the snapshot that all chunks share.", hint="The plan is retried."
             )
 
 

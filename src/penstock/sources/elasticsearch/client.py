@@ -9,8 +9,8 @@ from urllib.parse import quote
 from penstock.kit import logging
 from penstock.kit.errors import PenstockError
 from penstock.sources.cancellations import Cancellations
-from penstock.sources.elasticsearch.failure import failure
-from penstock.sources.errors import SourceUnavailable
+from penstock.sources.elasticsearch.failure import failure, partial
+from penstock.sources.errors import SnapshotLost, SourceUnavailable
 from penstock.sources.rest import Rest
 
 if TYPE_CHECKING:
@@ -119,12 +119,15 @@ class PointInTimeHold:
             "pit": {"id": self._pit, "keep_alive": self._keep_alive},
         }
         try:
-            await self._client.ask("POST", "/_search", body=body)
+            answer = await self._client.document("POST", "/_search", body=body)
         except SourceUnavailable:
             raise
         except PenstockError:
             return False
-        return True
+        shards = answer.get("_shards", {})
+        return not (
+            shards.get("failed") and isinstance(partial(shards, self._client.config), SnapshotLost)
+        )
 
     async def close(self) -> None:
         await self._client.close_point_in_time(self._pit)
