@@ -13,6 +13,8 @@ import duckdb
 import pyarrow as pa
 import pytest
 
+from penstock.api import app
+from penstock.api.internal import staging_jobs
 from penstock.jobs.control_plane import client_factory
 from penstock.reconcile.control_plane import ReconcileControlPlane
 from penstock.reconcile.staging import handlers
@@ -107,6 +109,29 @@ async def test_elasticsearch_is_staged_in_slices_of_one_point_in_time(
         ROWS // 2,
     )
     assert rest["seen"][0].as_py() == dt.datetime(2024, 2, 29, 12, 30, 15, 123000, tzinfo=dt.UTC)
+
+
+@pytest.fixture
+def older_control_plane(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that does not tell the ends of chunks yet."""
+    routers = [router for router in app.RECONCILIATION if router is not staging_jobs.router]
+    monkeypatch.setattr(app, "RECONCILIATION", routers)
+
+
+async def test_a_worker_that_is_newer_than_its_control_plane_looks_for_the_ends_of_chunks(
+    older_control_plane: None,
+    deployment: Deployment,  # noqa: F811
+    me: httpx2.AsyncClient,  # noqa: F811
+) -> None:
+    properties = {"id": {"type": "long"}, "ref": {"type": "keyword"}, "amount": {"type": "long"}}
+    documents = [{"id": i, "ref": f"R{i}", "amount": i} for i in range(ROWS)]
+    async with ElasticFake() as fake:
+        fake.add("ledger", properties, documents)
+        await deployment.graphs.sources.add(
+            name="there", kind="elasticsearch", owner="me", config={"url": fake.url}, secrets={}
+        )
+        ended, _ = await reconciled(deployment, me)
+    assert ended["totals"]["left"]["rows"] == ROWS
 
 
 @pytest.mark.parametrize("what", ["all of it", "one of its shards"])

@@ -5,17 +5,22 @@ The handlers of staging, matching and callbacks use it; workers have no database
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, TypedDict
 
 from penstock.jobs import wire
 from penstock.jobs.control_plane import ControlPlaneClient
 from penstock.jobs.model import Status
+from penstock.kit.errors import NotFound, PenstockError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from penstock.jobs.model import Fence, JobId
     from penstock.kit.json_value import JsonObject
+
+LOOK_SECONDS = 0.5
+"""Between two looks at the jobs of a control plane that cannot tell their ends."""
 
 
 class Callback(TypedDict):
@@ -34,9 +39,19 @@ class ReconcileControlPlane(ControlPlaneClient):
         return int((await self._internal("POST", "runs/start", body))["run_id"])
 
     async def chunks_ended(self, job_ids: Sequence[JobId], *, wait: float) -> dict[JobId, Status]:
-        """Those of the chunk jobs that are over; waits up to `wait` seconds for the first."""
+        """Those of the chunk jobs that are over; waits up to `wait` seconds for the first.
+
+        A control plane of an earlier release has no such call: its jobs are looked at instead.
+        """
         body = {"jobs": list(job_ids), "wait_seconds": wait}
-        ended = await self._internal("POST", "runs/chunks/ended", body, wait=wait)
+        try:
+            ended = await self._internal("POST", "runs/chunks/ended", body, wait=wait)
+        except PenstockError as e:
+            if e.code != NotFound.code:
+                raise
+            await asyncio.sleep(min(wait, LOOK_SECONDS))
+            views = await self.jobs(job_ids)
+            return {view.job_id: view.status for view in views if view.status.over}
         return {job["job_id"]: Status(job["status"]) for job in ended["jobs"]}
 
     async def run_callback(self, run_id: int) -> Callback:
