@@ -56,7 +56,7 @@ def work(order: dict[str, str]) -> int:
             os.kill(os.getpid(), signal.SIGKILL)
         if name == order.get("hang"):
             tell(hangs=name)
-            time.sleep(60)
+            time.sleep(600)  # longer than a test may take: nobody waited for its end
 
     settings = config.Settings(
         url=order["url"], service_token=order["token"], worker_port=0, log_level="WARNING"
