@@ -12,6 +12,7 @@ import pytest
 from penstock.kit.poll_interval import poll_delay
 from penstock.sources.contract import Failed, Finished, Running
 from penstock.sources.trino.unload import Target, ctas_sql, unload_sql
+from tests.servers.trino_engine import QueryError
 from tests.servers.trino_fake import Script, TrinoFake
 from tests.sources.trino.subjects import FakeSubject, opened, run
 
@@ -82,6 +83,23 @@ async def test_an_unload_tells_how_many_rows_it_wrote(starburst: TrinoFake) -> N
     [query] = starburst.queries.values()
     assert query.headers["x-trino-trace-token"] == "job-1/1"
     assert "x-trino-query-data-encoding" not in query.headers
+
+
+async def test_a_server_without_the_function_may_name_the_error_as_it_likes(
+    starburst: TrinoFake,
+) -> None:
+    words = "line 1:21: Table function 'lake.system.unload' not registered"
+    starburst.scripts.append(Script(match="unload", error=QueryError("INVALID_ARGUMENTS", words)))
+    async with opened(FakeSubject(starburst)) as source:
+        statements = source.statements()
+        submitted = await statements.submit(
+            unload_sql("SELECT n FROM orders", catalog="lake", location="s3://b/p/")
+        )
+        step = await statements.poll(submitted.next_uri)
+        while isinstance(step, Running):
+            step = await statements.poll(step.next_uri, rows=step.rows)
+    assert isinstance(step, Failed)
+    assert step.unsupported
 
 
 async def test_nothing_runs_before_the_first_poll_and_a_poll_is_one_get(

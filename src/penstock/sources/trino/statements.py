@@ -18,12 +18,13 @@ from penstock.sources.contract import Failed, Finished, QueryStep, Running
 from penstock.sources.trino.failure import QueryLost, error_type
 
 if TYPE_CHECKING:
+    from penstock.kit.errors import PenstockError
     from penstock.sources.trino.client import Client
     from penstock.sources.trino.headers import Session
     from penstock.sources.trino.reply import Reply
 
 _LAST_STATES = frozenset({"FINISHING", "FINISHED"})
-_UNSUPPORTED = "FUNCTION_NOT_FOUND"
+_UNSUPPORTED, _NOT_REGISTERED = "FUNCTION_NOT_FOUND", "not registered"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +52,7 @@ class Statements:
         except QueryLost as e:
             return Failed(error=e)
         if reply.error is not None:
-            return Failed(error=reply.error, unsupported=error_type(reply.error) == _UNSUPPORTED)
+            return Failed(error=reply.error, unsupported=_is_unsupported(reply.error))
         written = _rows_written(reply)
         rows = rows if written is None else written
         if reply.next_uri is None:
@@ -61,6 +62,11 @@ class Statements:
 
     async def cancel(self, query_id: str, next_uri: str | None = None) -> None:
         await self._client.cancel(query_id, next_uri)
+
+
+def _is_unsupported(error: PenstockError) -> bool:
+    """By the error's name or by its words: which name a server gives it is not documented."""
+    return error_type(error) == _UNSUPPORTED or _NOT_REGISTERED in error.message
 
 
 def _rows_written(reply: Reply) -> int | None:
