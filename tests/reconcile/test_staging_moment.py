@@ -8,6 +8,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
+from penstock.reconcile.staging import handlers
 from penstock.reconcile.staging.consistent_read import (
     SourceChanged,
     Unchanged,
@@ -152,6 +153,49 @@ async def test_postgresql_gives_the_rows_of_one_moment_whatever_is_written_meanw
     assert ended["status"] == "completed", ended["error"]
     assert ended["totals"]["left"]["rows"] == COUNT
     assert ended["totals"]["left"]["amounts"]["total"][""] == str(before)
+
+
+async def test_a_side_is_staged_again_when_postgresql_ends_the_transaction_of_its_snapshot(
+    deployment: Deployment,  # noqa: F811
+    me: httpx2.AsyncClient,  # noqa: F811
+    warehouse: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(handlers, "ALIVE_SECONDS", 0.2)
+    monkeypatch.setattr(handlers, "LOST_SECONDS", 0.2)
+    await fill(warehouse, COUNT)
+    async with connected(warehouse) as operator:
+        await operator.execute(
+            "CREATE TABLE ledger AS SELECT id, name AS ref, age AS amount FROM customers"
+        )
+        await operator.execute("ANALYZE ledger")
+        ended_by_operator: list[int] = []
+        original = ChunkStager._stage
+
+        async def staged(
+            self: ChunkStager, order: StageChunkPayload, source: Source, ctx: JobContext
+        ) -> dict[str, Any]:
+            if not ended_by_operator:
+                holders = await operator.fetch(
+                    "SELECT pid, pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+                    " WHERE datname = current_database() AND state = 'idle in transaction'"
+                )
+                ended_by_operator.extend(row["pid"] for row in holders)
+            return await original(self, order, source, ctx)
+
+        monkeypatch.setattr(ChunkStager, "_stage", staged)
+        await deployment.graphs.sources.add(
+            name="db",
+            kind="postgres",
+            owner="me",
+            config=postgres(warehouse),
+            secrets=postgres_secrets(warehouse),
+        )
+        left = {"source": "db", "table": "ledger", "primary_key": "id"}
+        ended = await run(deployment, me, left)
+    assert len(ended_by_operator) == 1
+    assert ended["status"] == "completed", ended["error"]
+    assert ended["totals"]["left"]["rows"] == COUNT
 
 
 async def test_a_table_of_iceberg_is_read_at_its_snapshot() -> None:
