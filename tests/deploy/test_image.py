@@ -6,10 +6,12 @@ import asyncio
 import importlib.util
 import os
 import re
+import shutil
 import stat
 import subprocess
 import sys
 import tempfile
+import zipfile
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +25,7 @@ from tests.deploy import image as images
 from tests.graph_server.conftest import EDGES, NODES
 from tests.graph_server.server import running_server
 from tests.graph_server.snapshots import publish
+from tests.servers.parts import REPOSITORY
 from tests.servers.process import free_ports, running
 
 if TYPE_CHECKING:
@@ -295,3 +298,34 @@ def test_the_dockerfile_installs_the_same_extras(builder: ModuleType) -> None:
     for name, extras in builder.IMAGES.items():
         assert f"AS {name}-libraries\nRUN sh install.sh {' '.join(extras)}\n" in text
         assert f'ENTRYPOINT ["{builder.COMMANDS[name][0]}"]' in text
+
+
+def test_the_dockerfile_has_what_the_wheel_is_built_from(tmp_path: Path) -> None:
+    """Its stage `code` with what .dockerignore leaves, built as there: by hatchling alone."""
+    allowed = (REPOSITORY / ".dockerignore").read_text().split()
+    for name in [*_copied(_stage("tools")), *_copied(_stage("code"))]:
+        assert f"!{name}" in allowed, name
+        source, target = REPOSITORY / name, tmp_path / Path(name).name
+        if source.is_dir():
+            skipped = shutil.ignore_patterns("__pycache__", "_sync")
+            shutil.copytree(source, target, ignore=skipped)
+        else:
+            shutil.copy(source, target)
+    build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel"]
+    done = subprocess.run(build, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    [wheel] = (tmp_path / "dist").glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        assert "penstock/client/_sync/client.py" in archive.namelist()
+
+
+def _stage(name: str) -> str:
+    stages = (images.BUILDER.parent / "Dockerfile").read_text().split("\nFROM ")
+    [stage] = [text for text in stages if text.partition("\n")[0].endswith(f" AS {name}")]
+    return stage
+
+
+def _copied(stage: str) -> list[str]:
+    """What a stage copies of the repository."""
+    lines = re.findall(r"^COPY (?!--from)(.+) \S+$", stage, re.MULTILINE)
+    return [name for line in lines for name in line.split()]
