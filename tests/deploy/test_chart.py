@@ -189,6 +189,31 @@ def test_only_the_control_plane_is_reachable_from_outside(manifests: list[Manife
             assert manifest["spec"].get("type", "ClusterIP") == "ClusterIP"
 
 
+@pytest.mark.parametrize(
+    ("values", "people"),
+    [
+        ((), "http://penstock-control-plane.penstock.svc:8080"),
+        (("--set", "controlPlane.ingress.enabled=true"), "https://penstock.example.com"),
+        (("--set", "controlPlane.settings.PENSTOCK_URL=https://gate"), "https://gate"),
+    ],
+)
+def test_people_get_the_address_of_the_ingress_and_pods_one_inside(
+    values: tuple[str, ...], people: str
+) -> None:
+    """An instance's address is made of PENSTOCK_URL, and nobody outside finds a service."""
+    environments = {
+        name: {entry["name"]: entry.get("value") for entry in pod["spec"]["containers"][0]["env"]}
+        for name, pod in pods(render(*values))
+    }
+    inside = "http://penstock-control-plane.penstock.svc:8080"
+    own = environments.pop("Deployment penstock-control-plane")
+    assert own["PENSTOCK_URL"] == people
+    assert own["PENSTOCK_KUBERNETES_URL"] == inside
+    workers = [e["PENSTOCK_URL"] for e in environments.values() if "PENSTOCK_WORKER_QUEUES" in e]
+    assert workers
+    assert set(workers) == {inside}
+
+
 def test_a_worker_gets_more_time_than_its_drain_takes(manifests: list[Manifest]) -> None:
     for name, pod in pods(manifests):
         environment = {
