@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import socket
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,7 +13,11 @@ from penstock.jobs.http_store import HttpJobStore
 from penstock.kit.backoff import Backoff
 from penstock.kit.control_plane import ControlPlaneHttp
 from penstock.kit.errors import Internal, InvalidInput, ResourceLocked, Unavailable
+from penstock.kit.watched_file import WatchedFile
 from tests.servers.http import HttpServer, Request, Response, as_json
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 TOKEN = "a-token-of-the-test"
 
@@ -62,6 +67,31 @@ async def test_a_server_that_is_away_is_unavailable() -> None:
         async with client(f"http://127.0.0.1:{not_listening.getsockname()[1]}") as http:
             with pytest.raises(Unavailable, match="does not answer"):
                 await http._call("GET", "/1")
+
+
+async def test_a_token_that_is_being_replaced_is_unavailable_and_the_next_one_is_shown(
+    tmp_path: Path,
+) -> None:
+    shown: list[str] = []
+
+    async def serve(request: Request) -> Response:
+        shown.append(request.headers["authorization"])
+        return as_json({"data": None})
+
+    file = tmp_path / "token"
+    file.write_text("first")
+    async with HttpServer(serve) as server:
+        url = f"http://127.0.0.1:{server.port}"
+        async with HttpJobStore(url, WatchedFile(file).read) as store:
+            file.write_text("")
+            with pytest.raises(Unavailable, match="empty"):
+                await store._call("GET", "/1")
+            file.unlink()
+            with pytest.raises(Unavailable, match="cannot be read"):
+                await store._call("GET", "/1")
+            file.write_text("second")
+            await store._call("GET", "/1")
+    assert shown == ["Bearer second"]
 
 
 @pytest.mark.parametrize("kind", [HttpJobStore, lambda url, t: InstanceControlPlane(url, t, 1)])

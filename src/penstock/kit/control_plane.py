@@ -80,8 +80,13 @@ class ControlPlaneHttp:
         seconds = self._answer_seconds if answer_seconds is None else answer_seconds
         timeout = httpx2.Timeout(seconds, connect=CONNECT_SECONDS)
         try:
+            headers = self._authorization()
+        except InvalidInput as e:
+            # It was there at the start, so whoever replaces it is at work, or has to be called.
+            raise Unavailable(e.message, hint=e.hint) from None
+        try:
             answer = await self._http.request(
-                method, path, content=content, headers=self._authorization(), timeout=timeout
+                method, path, content=content, headers=headers, timeout=timeout
             )
         except httpx2.TransportError as e:
             raise Unavailable(
