@@ -296,12 +296,20 @@ async def test_a_server_that_is_away_or_is_none_is_unreachable(server: Kubernete
             await api.resources()
 
 
-def certificate(folder: Path, *, begins: dt.timedelta = dt.timedelta(days=-1)) -> tuple[Path, Path]:
-    """A certificate for 127.0.0.1 that vouches for itself, and its key."""
+LOCAL = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
+
+
+def certificate(
+    folder: Path,
+    *,
+    begins: dt.timedelta = dt.timedelta(days=-1),
+    subject: x509.GeneralName = LOCAL,
+) -> tuple[Path, Path]:
+    """A certificate for the subject that vouches for itself, and its key."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "kubernetes")])
     begin = dt.datetime.now(dt.UTC) + begins
-    names = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+    names = x509.SubjectAlternativeName([subject])
     signed = (
         x509.CertificateBuilder()
         .subject_name(name)
@@ -328,10 +336,13 @@ def certificate(folder: Path, *, begins: dt.timedelta = dt.timedelta(days=-1)) -
 
 @asynccontextmanager
 async def with_tls(
-    folder: Path, *, begins: dt.timedelta = dt.timedelta(days=-1)
+    folder: Path,
+    *,
+    begins: dt.timedelta = dt.timedelta(days=-1),
+    subject: x509.GeneralName = LOCAL,
 ) -> AsyncIterator[tuple[KubernetesServer, Path]]:
     folder.mkdir(exist_ok=True)
-    file, key = certificate(folder, begins=begins)
+    file, key = certificate(folder, begins=begins, subject=subject)
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(file, key)
     async with KubernetesServer(tls=context) as server:
@@ -356,6 +367,31 @@ async def test_a_kubeconfig_says_where_the_server_is_and_how_to_log_in(tmp_path:
         async with KubernetesApi(from_kubeconfig(tmp_path / "config")) as api:
             assert api.namespace == "graphs"
             assert await api.resources()
+
+
+async def test_the_name_of_the_certificate_is_the_one_that_the_kubeconfig_says(
+    tmp_path: Path,
+) -> None:
+    async with with_tls(tmp_path, subject=x509.DNSName("cluster.example")) as (server, _):
+        cluster = {"server": server.url, "certificate-authority": "tls.crt"}
+        config = {
+            "kind": "Config",
+            "current-context": "c",
+            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+            "clusters": [{"name": "c", "cluster": cluster}],
+            "users": [{"name": "u", "user": {"token": "admin"}}],
+        }
+        (tmp_path / "config").write_text(yaml.safe_dump(config))
+        async with KubernetesApi(from_kubeconfig(tmp_path / "config")) as api:
+            with pytest.raises(Unreachable, match="is not trusted"):
+                await api.resources()
+        cluster["tls-server-name"] = "cluster.example"
+        (tmp_path / "config").write_text(yaml.safe_dump(config))
+        async with KubernetesApi(from_kubeconfig(tmp_path / "config")) as api:
+            assert await api.resources()
+            _, version = await api.list("pods", selector="")
+            async with api.watch("pods", selector="", version=version, seconds=1) as events:
+                assert [event async for event in events if event["type"] != "BOOKMARK"] == []
 
 
 @pytest.mark.parametrize(

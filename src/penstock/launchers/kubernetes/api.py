@@ -175,7 +175,12 @@ class KubernetesApi:
         content = None if body is None else orjson.dumps(body)
         try:
             answer = await client.request(
-                method, path, params=query, content=content, headers=headers
+                method,
+                path,
+                params=query,
+                content=content,
+                headers=headers,
+                extensions=self.connection.extensions,
             )
         except httpx2.TransportError as e:
             raise unreachable(self.connection.url, e, skew=self.skew) from None
@@ -189,7 +194,12 @@ class KubernetesApi:
         timeout = httpx2.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS, read=silence)
         try:
             async with client.stream(
-                "GET", path, params=query, headers=self.connection.headers(), timeout=timeout
+                "GET",
+                path,
+                params=query,
+                headers=self.connection.headers(),
+                timeout=timeout,
+                extensions=self.connection.extensions,
             ) as answer:
                 if not answer.is_success:
                     await answer.aread()

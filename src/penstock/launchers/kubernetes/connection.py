@@ -48,6 +48,11 @@ class Connection:
         """The CA in force; None means the machine's own."""
         return self.ca if self.ca_file is None else self.ca_file.read()
 
+    @property
+    def extensions(self) -> dict[str, str]:
+        """Of a request: the name that the server's certificate is for, if it is not the URL's."""
+        return {} if self.server_name is None else {"sni_hostname": self.server_name}
+
     def tls(self) -> ssl.SSLContext | bool:
         if not self.url.startswith("https:"):
             return False
