@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 import asyncpg
@@ -25,6 +26,7 @@ from penstock.worker.metrics import WorkerMetrics
 from tests.deploy.chart import ALL_FEATURES, CHART, VALUES, call, pods, render, settings_in
 from tests.deploy.cluster_schemas import faults
 from tests.graph_server.conftest import server
+from tests.launchers.conformance import LEAST_RIGHTS
 from tests.servers.parts import REPOSITORY
 
 if TYPE_CHECKING:
@@ -151,12 +153,10 @@ def test_the_rights_are_the_least_that_launcher_and_deletion_cost_need(
         }
 
     assert rights(render("--set", "launcher.kubernetes=false")) == {"/pods": {"list", "patch"}}
-    assert rights(everything) == {
-        "/pods": {"create", "delete", "get", "list", "patch", "watch"},
-        "/pods/log": {"get"},
-        "/pods/resize": {"patch"},
-        "/services": {"create"},
-        "/secrets": {"create"},
+    launcher = defaultdict[str, set[str]](set)
+    for verb, resource in LEAST_RIGHTS:
+        launcher[f"/{resource}"].add(verb)
+    assert rights(everything) == launcher | {
         "metrics.k8s.io/pods": {"get"},
         "authentication.k8s.io/tokenreviews": {"create"},
     }

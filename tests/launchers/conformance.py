@@ -37,6 +37,14 @@ RUN = Handle(instance_id=7, launch=1)
 REAL = os.environ.get("PENSTOCK_TEST_KUBECONFIG")
 KINDS = ["subprocess", "kubernetes", *(["cluster"] if REAL else [])]
 IMAGE = "penstock:test"
+LEAST_RIGHTS = {
+    *((verb, "pods") for verb in ("create", "get", "list", "watch", "delete", "patch")),
+    *((verb, "services") for verb in ("create", "get", "delete")),
+    ("create", "secrets"),
+    ("get", "pods/log"),
+    ("patch", "pods/resize"),
+}
+"""What a control plane must be allowed to do; the chart's role has them."""
 
 
 def order(

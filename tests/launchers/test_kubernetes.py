@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,14 @@ from penstock.launchers.kubernetes.ending import LOST_SECONDS, Patience
 from penstock.launchers.kubernetes.errors import KubernetesError
 from penstock.launchers.kubernetes.manifest import name_of
 from penstock.launchers.kubernetes.quantity import bytes_of
-from tests.launchers.conformance import GIB, RUN, order, python, simulated_cluster
+from tests.launchers.conformance import (
+    GIB,
+    LEAST_RIGHTS,
+    RUN,
+    order,
+    python,
+    simulated_cluster,
+)
 from tests.servers.kubernetes_api import Done, Fault, Token
 
 if TYPE_CHECKING:
@@ -33,13 +41,6 @@ SLEEPER = python(
     "print('up', flush=True)\ntime.sleep(600)"
 )
 ACCOUNT = "system:serviceaccount:penstock:control-plane"
-LEAST_RIGHTS = {
-    *((verb, "pods") for verb in ("create", "get", "list", "watch", "delete", "patch")),
-    *((verb, "services") for verb in ("create", "get", "delete")),
-    ("create", "secrets"),
-    ("get", "pods/log"),
-    ("patch", "pods/resize"),
-}
 
 
 @pytest.fixture
@@ -189,6 +190,18 @@ async def test_what_an_operator_chooses_is_in_the_pod(
         assert {"name": "EXTRA", "value": "1"} in spec["containers"][0]["env"]
         assert spec["containers"][0]["resources"]["requests"]["cpu"] == "1000m"
         assert server.pod(NAME)["metadata"]["labels"]["team"] == "graphs"
+        await launcher.remove(RUN)
+
+
+async def test_the_log_of_a_pod_with_other_containers_is_the_servers(
+    cluster: Cluster,
+) -> None:
+    command = [sys.executable, *python("print('no luck')")]
+    containers = [{"name": "graph-server", "command": command}, {"name": "sidecar", "image": "o"}]
+    async with cluster.launcher(pod_patch={"spec": {"containers": containers}}) as launcher:
+        await launcher.start(order())
+        await over(launcher)
+        assert await launcher.logs(RUN, tail=100) == "no luck\n"
         await launcher.remove(RUN)
 
 
