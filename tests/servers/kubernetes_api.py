@@ -481,7 +481,12 @@ class KubernetesServer:
         return {"kind": "PodMetrics", "containers": [{"name": "graph-server", "usage": usage}]}
 
     def _log(self, namespace: str, name: str, request: Request) -> bytes:
-        self._get("pods", namespace, name)
+        containers = self._get("pods", namespace, name)["spec"]["containers"]
+        if len(containers) > 1 and "container" not in request.query:
+            raise Refused(
+                400, "BadRequest", f"a container name must be specified for pod {name}, choose one"
+                f" of: [{' '.join(container['name'] for container in containers)}]",
+            )  # fmt: skip
         text = self.log_of(name)
         if text is None:
             raise Refused(400, "BadRequest", f'container "graph-server" in pod "{name}" is waiting')

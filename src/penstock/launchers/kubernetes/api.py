@@ -120,10 +120,14 @@ class KubernetesApi:
         path = f"{self._path(resource, name)}{f'/{part}' if part else ''}"
         return await self._json(call, "PATCH", path, body=change, content_type=_MERGE)
 
-    async def log(self, pod: str, *, lines: int, tail: int) -> str:
-        """The end of a pod's log: at most `lines` lines and `tail` bytes."""
+    async def log(self, pod: str, *, container: str, lines: int, tail: int) -> str:
+        """The end of a container's log: at most `lines` lines and `tail` bytes."""
         call, text = self._call("get", "pods/log", pod), b""
-        query = {"tailLines": str(lines), "limitBytes": str(MAX_LOG_BYTES)}
+        query = {
+            "container": container,
+            "tailLines": str(lines),
+            "limitBytes": str(MAX_LOG_BYTES),
+        }
         path = f"{self._path('pods', pod)}/log"
         async with self._stream(call, path, query, silence=ANSWER_SECONDS) as answer:
             async for piece in answer.aiter_bytes():

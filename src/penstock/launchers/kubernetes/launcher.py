@@ -158,7 +158,9 @@ class KubernetesLauncher:
     async def logs(self, handle: Handle, *, tail: int) -> str:
         """Empty if there is none: a pod that never ran has no log."""
         try:
-            return await self._api.log(name_of(handle), lines=LOG_LINES, tail=tail)
+            return await self._api.log(
+                name_of(handle), container=CONTAINER, lines=LOG_LINES, tail=tail
+            )
         except KubernetesError as e:
             log.info("pod_log_missing", pod=name_of(handle), error=e.message)
             return ""
