@@ -362,6 +362,17 @@ async def test_a_quota_that_is_used_up_is_told_in_its_own_numbers(
     assert "used: pods=0, limited: pods=0" in refused.value.message
 
 
+async def test_a_broken_off_start_is_completed_though_its_pod_used_the_quota_up(
+    launcher: KubernetesLauncher, server: KubernetesServer, kubelet: Kubelet
+) -> None:
+    server.faults.append(Fault(verb="create", resource="secrets", code=400))
+    with pytest.raises(LaunchFailed):
+        await launcher.start(order())
+    server.most_pods = 1
+    await launcher.start(order())
+    await until(lambda: NAME in kubelet.processes)
+
+
 async def test_a_rule_of_the_namespace_is_told_apart_from_a_missing_right(
     launcher: KubernetesLauncher, server: KubernetesServer
 ) -> None:

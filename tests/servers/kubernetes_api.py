@@ -244,11 +244,11 @@ class KubernetesServer:
                 name=namespace, kind="namespaces",
             )  # fmt: skip
         name = fresh["metadata"]["name"]
-        if name in self.all(resource, namespace):
-            raise Refused(409, "AlreadyExists", f'{resource} "{name}" already exists', name=name)
-        if resource == "pods":
+        if resource == "pods":  # before anything is looked up, as with a real one
             self._admit(name, namespace, fresh)
             fresh["status"] = {"phase": "Pending"}
+        if name in self.all(resource, namespace):
+            raise Refused(409, "AlreadyExists", f'{resource} "{name}" already exists', name=name)
         fresh["metadata"] |= {
             "uid": str(uuid.uuid4()),
             "creationTimestamp": self.moment(),

@@ -186,19 +186,19 @@ class KubernetesLauncher:
         await self._watch.run()
 
     async def _create_pod(self, order: LaunchRequest) -> Pod:
-        """The pod of the run, made now or before."""
+        """The pod of the run, made now or before; a quota that it used up refuses a second one
+        before its name is looked at."""
         name = name_of(order.handle)
         secret_name = f"{name}-{secrets.token_hex(4)}"
         body = manifest.pod(order, self._settings, secret_name=secret_name)
         while True:
             try:
-                return pod.read(await self._api.create("pods", body))
-            except AlreadyExists:
-                pass
-            try:
                 current = pod.read(await self._api.get("pods", name))
             except Missing:
-                continue
+                try:
+                    return pod.read(await self._api.create("pods", body))
+                except AlreadyExists:
+                    continue
             if manifest.handle_of(current, self._settings) != order.handle:
                 raise LaunchFailed(
                     f"Namespace {self._settings.namespace} has a pod {name} that is not of this"
