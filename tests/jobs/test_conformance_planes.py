@@ -45,8 +45,10 @@ async def planes(
 
 
 async def test_a_job_of_one_plane_wakes_who_waits_at_the_other(
-    planes: tuple[Subject, Subject],
+    planes: tuple[Subject, Subject], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """By the notification: nobody looks at the queue meanwhile."""
+    monkeypatch.setattr(queue_watch, "LOOK_SECONDS", 3600.0)
     here, there = planes
     for _ in range(5):
         waiting = asyncio.create_task(there.store.claim("w1", ["default"], 1, wait=25))
