@@ -348,6 +348,35 @@ def test_the_kustomize_base_is_what_the_chart_gives() -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_the_overlay_leaves_no_placeholder_of_an_image_or_a_storage() -> None:
+    """Images in settings are no images to Kustomize."""
+    folder = REPOSITORY / "deploy/kustomize"
+    overlay = yaml.safe_load((folder / "overlays/production/kustomization.yaml").read_text())
+    images = {image["name"] for image in overlay["images"]}
+    replaced = {
+        (container["name"], entry["name"])
+        for patch in overlay["patches"]
+        for container in _containers(yaml.safe_load(patch["patch"]))
+        for entry in container.get("env", ())
+    }
+    base = [one for one in yaml.safe_load_all((folder / "base/penstock.yaml").read_text()) if one]
+    containers = [container for _, pod in pods(base) for container in _containers(pod)]
+    assert {container["image"].partition(":")[0] for container in containers} == images
+    placeholders = {
+        (container["name"], entry["name"])
+        for container in containers
+        for entry in container.get("env", ())
+        if entry.get("value", "").startswith(("localhost/", "s3://bucket"))
+    }
+    assert placeholders == replaced
+
+
+def _containers(manifest: Manifest) -> list[Any]:
+    spec = manifest["spec"]
+    containers: list[Any] = spec.get("template", manifest)["spec"].get("containers", [])
+    return containers
+
+
 def test_the_values_of_all_features_are_in_the_chart() -> None:
     values = yaml.safe_load((CHART / "values.yaml").read_text())
     assert yaml.safe_load(ALL_FEATURES.read_text()).keys() <= values.keys()
