@@ -138,6 +138,14 @@ def test_only_the_control_plane_has_rights_and_a_token(manifests: list[Manifest]
         assert [s["name"] for s in binding["subjects"]] == ["penstock-control-plane"]
 
 
+def test_secrets_of_the_registry_reach_the_pods_of_graphs(everything: list[Manifest]) -> None:
+    """The launcher makes these pods; they have what their account has."""
+    accounts = {m["metadata"]["name"]: m for m in everything if m["kind"] == "ServiceAccount"}
+    assert accounts["penstock-graph-server"]["imagePullSecrets"] == [{"name": "registry"}]
+    for _, pod in pods(everything):
+        assert pod["spec"]["imagePullSecrets"] == [{"name": "registry"}]
+
+
 def test_the_rights_are_the_least_that_launcher_and_deletion_cost_need(
     everything: list[Manifest],
 ) -> None:
