@@ -13,6 +13,7 @@ import time
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+import httpx2
 import pytest
 import yaml
 from cryptography import x509
@@ -423,6 +424,28 @@ async def test_a_certificate_of_somebody_else_is_refused_and_a_new_ca_is_read(
                 await api.resources()
             ca.write_text(file.read_text())
             assert await api.resources()
+
+
+async def test_calls_at_one_time_read_a_new_ca_once_and_leave_no_connection_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clients: list[httpx2.AsyncClient] = []
+
+    class Counted(httpx2.AsyncClient):
+        def __init__(self, **options: Any) -> None:
+            super().__init__(**options)
+            clients.append(self)
+
+    monkeypatch.setattr(httpx2, "AsyncClient", Counted)
+    ca = tmp_path / "ca.crt"
+    async with with_tls(tmp_path / "right") as (server, file):
+        ca.write_text(file.read_text())
+        connection = Connection(url=server.url, token="admin", ca_file=WatchedFile(ca))
+        async with KubernetesApi(connection, "graphs") as api:
+            assert await api.resources()
+            ca.write_text(2 * file.read_text())
+            assert all(await asyncio.gather(*(api.resources() for _ in range(5))))
+    assert [client.is_closed for client in clients] == [True, True]
 
 
 async def test_a_client_certificate_of_a_kubeconfig_is_shown(tmp_path: Path) -> None:

@@ -264,20 +264,19 @@ class KubernetesApi:
     async def _current(self) -> httpx2.AsyncClient:
         """The client; a new one after the CA has changed."""
         trusted = self.connection.trusted()
-        if self._client is not None and trusted != self._ca:
-            await self._client.aclose()
-            self._client = None
-        if self._client is None:
-            self._ca = trusted
-            timeout = httpx2.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS)
-            self._client = httpx2.AsyncClient(
-                base_url=self.connection.url,
-                verify=self.connection.tls(),
-                timeout=timeout,
-                trust_env=False,
-                limits=httpx2.Limits(max_connections=50, max_keepalive_connections=10),
-            )
-        return self._client
+        if (client := self._client) is not None and trusted == self._ca:
+            return client
+        fresh = httpx2.AsyncClient(
+            base_url=self.connection.url,
+            verify=self.connection.tls(),
+            timeout=httpx2.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS),
+            trust_env=False,
+            limits=httpx2.Limits(max_connections=50, max_keepalive_connections=10),
+        )
+        self._client, self._ca = fresh, trusted
+        if client is not None:
+            await client.aclose()
+        return fresh
 
 
 def _seconds(text: str | None) -> float:
