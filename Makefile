@@ -64,6 +64,10 @@ fuzz: fetch ## Run the fuzzer NAME (api, graphs, maintenance, reconcile, snapsho
 	@[ -n "$(NAME)" ] || { echo "Say which: make fuzz NAME=api|graphs|maintenance|reconcile|snapshots" >&2; exit 2; }
 	@$(PY) -m tests.fuzz $(NAME) --cases $(N) $(if $(SEED),--seed $(SEED))
 
+.PHONY: test-cluster
+test-cluster: generate ## Penstock on a real Kubernetes, built and run on this machine (needs root and Go); ARGS chooses steps
+	@$(PY) -m tests.cluster $(ARGS)
+
 .PHONY: bench
 bench: .venv/.synced ## Measure NAME beside its peers and write bench/ledger/NAME.json; ARGS are its own
 	@[ -n "$(NAME)" ] || { echo "Say which: make bench NAME=$$(cd bench && ls -d */ | grep -v -e ledger -e __ | tr -d / | paste -sd'|')" >&2; exit 2; }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import importlib.util
 import io
 import json
 import os
@@ -13,6 +14,7 @@ import sys
 import tarfile
 import tempfile
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from tests.servers.parts import REPOSITORY, SHARED, Part, alone, run
@@ -20,6 +22,7 @@ from tests.servers.parts import REPOSITORY, SHARED, Part, alone, run
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+    from types import ModuleType
 
 BUILDER = REPOSITORY / "deploy/image/build.py"
 IMAGES = ("platform", "graph-server")
@@ -92,12 +95,20 @@ class Image:
 
 
 def build(image: str, folder: Path) -> Image:
-    PART.require()
     archive = folder / f"{image}.tar"
+    output = build_archive(image, archive)
+    root = folder / image
+    return Image(archive=archive, root=root, config=unpack(archive, root), said=output)
+
+
+def build_archive(image: str, archive: Path, *, name: str | None = None) -> str:
+    """The image alone; what the builder said."""
+    PART.require()
     done = subprocess.run(
         [
             *(sys.executable, str(BUILDER), image, "--out", str(archive), "--level", "1"),
             *("--offline", "--cache", str(SHARED / "image-debs")),
+            *(() if name is None else ("--name", name)),
         ],
         capture_output=True,
         text=True,
@@ -105,9 +116,19 @@ def build(image: str, folder: Path) -> Image:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    root = folder / image
-    config = unpack(archive, root)
-    return Image(archive=archive, root=root, config=config, said=done.stderr)
+    return done.stderr
+
+
+@cache
+def builder() -> ModuleType:
+    """The script that builds the images, as a module."""
+    spec = importlib.util.spec_from_file_location("image_builder", BUILDER)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
 
 
 def unpack(archive: Path, root: Path) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import os
 import re
 import shutil
@@ -12,10 +11,9 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qs, urlsplit
 
 import httpx2
 import pytest
@@ -26,10 +24,11 @@ from tests.graph_server.conftest import EDGES, NODES
 from tests.graph_server.server import running_server
 from tests.graph_server.snapshots import publish
 from tests.servers.parts import REPOSITORY
+from tests.servers.postgres_port import over_tcp
 from tests.servers.process import free_ports, running
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
+    from collections.abc import Callable, Iterator
     from types import ModuleType
 
     from tests.deploy.image import Image
@@ -58,13 +57,7 @@ def image(request: pytest.FixtureRequest) -> Image:
 
 @pytest.fixture(scope="module")
 def builder() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("image_builder", images.BUILDER)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    return images.builder()
 
 
 def execute(image: Image, *command: str) -> subprocess.CompletedProcess[str]:
@@ -261,36 +254,6 @@ async def until(holds: Callable[[], bool], log: Path) -> None:
                 await asyncio.sleep(0.1)
     except TimeoutError:
         pytest.fail(log.read_text()[-4000:])
-
-
-@asynccontextmanager
-async def over_tcp(dsn: str) -> AsyncIterator[str]:
-    """The database of a socket on a port, as a container reaches one."""
-    parts = urlsplit(dsn)
-    [options] = [{name: values[0] for name, values in parse_qs(parts.query).items()}]
-    socket = f"{options['host']}/.s.PGSQL.{options['port']}"
-    password = Path(options["passfile"]).read_text().strip().rpartition(":")[2]
-
-    async def forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(OSError):
-            their_reader, their_writer = await asyncio.open_unix_connection(socket)
-            await asyncio.gather(_copy(reader, their_writer), _copy(their_reader, writer))
-
-    server = await asyncio.start_server(forward, "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
-    yield f"postgresql://{options['user']}:{password}@127.0.0.1:{port}{parts.path}"
-    server.close()
-    await server.wait_closed()
-
-
-async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    with suppress(OSError):
-        while data := await reader.read(65_536):
-            writer.write(data)
-            await writer.drain()
-    with suppress(OSError):
-        writer.close()
-        await writer.wait_closed()
 
 
 def test_the_dockerfile_installs_the_same_extras(builder: ModuleType) -> None:

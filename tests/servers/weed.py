@@ -48,10 +48,12 @@ class Weed:
 
 
 @contextmanager
-def weed(folder: Path, bucket: str) -> Iterator[tuple[Weed, subprocess.Popen[bytes]]]:
+def weed(
+    folder: Path, bucket: str, *, address: str = "127.0.0.1"
+) -> Iterator[tuple[Weed, subprocess.Popen[bytes]]]:
     """The server, started but perhaps not ready yet."""
     master, volume, filer, s3, *grpc = free_ports(8)
-    it = Weed(endpoint=f"http://127.0.0.1:{s3}", filer=f"http://127.0.0.1:{filer}", bucket=bucket)
+    it = Weed(endpoint=f"http://{address}:{s3}", filer=f"http://{address}:{filer}", bucket=bucket)
     rights = {it.access_key: ["Admin", "Read", "Write", "List"], it.blind_key: ["Read", "Write"]}
     identities = [
         {
@@ -67,8 +69,8 @@ def weed(folder: Path, bucket: str) -> Iterator[tuple[Weed, subprocess.Popen[byt
         str(Path(sys.executable).with_name("weed")),
         "server",
         f"-dir={folder}",
-        "-ip=127.0.0.1",
-        "-ip.bind=127.0.0.1",
+        f"-ip={address}",
+        f"-ip.bind={address}",
         "-master.electionTimeout=1s",
         "-master.telemetry=false",
         "-master.volumeSizeLimitMB=64",
