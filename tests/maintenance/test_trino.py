@@ -140,7 +140,7 @@ def _small_files(table: SampleTable) -> None:
 async def _compare(table: SampleTable, server: Trino) -> None:
     answer = await ask(server, 'SELECT id, day, note FROM "kept"."shop"."orders" ORDER BY id')
     rows = await asyncio.to_thread(table.all_rows)
-    assert answer == [[row["id"], row["day"], row["note"]] for row in rows]
+    assert answer == [(row["id"], row["day"], row["note"]) for row in rows]
     assert len(answer) == 58
 
 
