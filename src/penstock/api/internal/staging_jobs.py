@@ -7,6 +7,7 @@ from pydantic import BaseModel, Field, Strict
 
 from penstock.api.errors import INTERNAL, declare
 from penstock.api.permissions import Inside
+from penstock.api.requests.request_bodies import StrictRoute
 from penstock.api.schema.envelope import Data
 from penstock.api.services import HasReconciliation, ServicesDep
 from penstock.jobs.http_bodies import Body, Id
@@ -15,6 +16,7 @@ from penstock.jobs.limits import MAX_BATCH, MAX_WAIT
 router = APIRouter(
     prefix="/api/internal/runs/chunks",
     tags=["internal"],
+    route_class=StrictRoute,
     dependencies=[Inside],
     responses=declare(*INTERNAL),
 )
