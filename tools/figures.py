@@ -97,6 +97,8 @@ def page(folder: Path) -> str:
     ]
     for name, ledger in ledgers(folder).items():
         rows = [(key, f) for key, f in ledger["figures"].items() if f["goal"] is not None]
+        if not rows:
+            continue
         lines += ["", f"## {name}", "", "| figure | measured | goal | |", "|---|---:|---:|---|"]
         for key, figure in rows:
             mark = "met" if figure["ok"] else "**missed**"
