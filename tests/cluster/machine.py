@@ -72,7 +72,7 @@ def remove_leftovers() -> None:
     """Their processes are gone already: they ended with process 1 of their namespace."""
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         shutil.rmtree(folder)
-    groups = [hierarchy / name for hierarchy in _hierarchies() for name in _LEFT_CGROUPS]
+    groups = [hierarchy / name for hierarchy in _CGROUPS.iterdir() for name in _LEFT_CGROUPS]
     deadline = time.monotonic() + _ENDING_SECONDS
     while any(group.exists() for group in groups) and time.monotonic() < deadline:
         for group in groups:
