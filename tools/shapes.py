@@ -25,7 +25,7 @@ APART = ("/api/internal", "/api/iceberg", "/tables", "/wrapper")
 PAGING = {"offset", "limit"}
 PREFIX = "#/components/schemas/"
 GENERATED = {CLIENT / name for name in ("models.py", "shapes.py", "words.py")}
-WRAPPERS = ("Data_", "Listing_", "penstock__api__envelope__")
+WRAPPERS = ("Data_", "Listing_", "penstock__api__schema__envelope__")
 PLACES = {
     "ChangeType": "NodeChanged change_type",
     "ClusterStatus": "ClusterHealth status",
@@ -81,7 +81,7 @@ NAMES = {
     "penstock__api__graphs__mapping_schemas__LifecycleBody": "LifecycleBody",
     "penstock__api__graphs__mapping_schemas__Validation": "MappingValidation",
     "penstock__api__graphs__snapshot_schemas__Progress": "SnapshotProgress",
-    "penstock__api__health__Health": "Alive",
+    "penstock__api__serving__health__Health": "Alive",
     "penstock__api__jobs__jobs__Cancelled": "JobCancelled",
     "penstock__api__jobs__jobs__Enqueued": "JobEnqueued",
     "penstock__api__jobs__schedules__Dropped": "ScheduleDropped",
