@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 
 MEMORY = 512_000_000
 LEFT, RIGHT, PAID = 5_000_000, 4_750_000, 3_000_000
-AROUND_THE_ENGINE = 384 * 1024**2
-"""Python and its libraries, a row group in each direction, and the engine's allocator."""
+AROUND_THE_ENGINE = 448 * 1024**2
+"""Python and its libraries (150 MB before it begins), a row group in each direction, and the
+engine's allocator; measured: 391 to 400 MiB, as the kernel counts mapped libraries."""
 
 
 def test_five_million_records_are_matched_in_half_a_gigabyte(tmp_path: Path) -> None:
