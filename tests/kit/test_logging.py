@@ -45,3 +45,9 @@ def test_a_secret_is_in_no_log_line_and_no_trace(
     assert MARK not in written.getvalue()
     assert "cannot reach postgresql://ann:[redacted]@db/x" in written.getvalue()
     assert "test_logging.py" in written.getvalue()
+
+
+@pytest.mark.parametrize("scheme", ["nats", "tls", "NATS"])
+def test_a_token_that_stands_where_a_user_does_is_hidden(scheme: str) -> None:
+    assert logging.scrub(f"{scheme}://s3cret@host:4222") == f"{scheme}://[redacted]@host:4222"
+    assert logging.scrub("postgresql://ann@db/x") == "postgresql://ann@db/x"

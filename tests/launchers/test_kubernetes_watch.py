@@ -31,7 +31,7 @@ from penstock.launchers.kubernetes.errors import (
     Missing,
     Unreachable,
 )
-from penstock.launchers.kubernetes.watch import LONGEST_PAUSE, PodWatch
+from penstock.launchers.kubernetes.watch import BACKOFF, PodWatch
 from tests.servers.kubernetes_api import Fault, KubernetesServer, Token
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ async def test_a_forgotten_version_is_not_asked_for_over_and_over(
     pauses = Pauses()
     async with running(PodWatch(api, selector=SELECTOR, time=pauses)):
         await until(lambda: len(pauses.asked) >= 12)
-    assert all(pause <= LONGEST_PAUSE for pause in pauses.asked)
+    assert all(pause <= BACKOFF.cap for pause in pauses.asked)
     assert pauses.asked[-1] > 10 * pauses.asked[0], "later each time"
     assert len(set(pauses.asked)) == len(pauses.asked), "and never all at once"
     lists, watches = server.calls_of("list", "pods"), server.calls_of("watch", "pods")

@@ -25,6 +25,8 @@ _SECRET_KEY = re.compile(
     re.IGNORECASE,
 )
 _URL_PASSWORD = re.compile(r"(?P<head>[a-z][a-z0-9+.-]*://[^\s:/@]*:)[^\s@/]+(?=@)", re.IGNORECASE)
+_URL_TOKEN = re.compile(r"(?P<head>\b(?:nats|tls)://)[^\s:/@]+(?=@)", re.IGNORECASE)
+"""NATS takes a token where others have a user."""
 _BEARER = re.compile(r"(?P<head>\bbearer\s+)[^\s\"']+", re.IGNORECASE)
 _HIDDEN = "[redacted]"
 # Without the local variables of each frame: among them are connection strings and whole request
@@ -57,7 +59,9 @@ def _add_subject(_logger: object, _method: str, event: EventDict) -> EventDict:
 
 def scrub(text: str) -> str:
     """The text without the passwords and tokens that it carries."""
-    return _BEARER.sub(rf"\g<head>{_HIDDEN}", _URL_PASSWORD.sub(rf"\g<head>{_HIDDEN}", text))
+    for pattern in (_URL_PASSWORD, _URL_TOKEN, _BEARER):
+        text = pattern.sub(rf"\g<head>{_HIDDEN}", text)
+    return text
 
 
 def redact(value: object, key: str = "") -> object:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock.kit import clock, logging
 from penstock.kit.background import BackgroundHealth, BackgroundTask
+from penstock.kit.backoff import Backoff
 from penstock.launchers.contract import Address, Capabilities, Ended, Found, Usage
 from penstock.launchers.errors import LaunchFailed, NoAddress
 from penstock.launchers.kubernetes import manifest, pod
@@ -44,7 +45,7 @@ log = logging.get(__name__)
 PERSISTENCE_SECONDS = 60.0
 """How long a call is repeated while the API server is away; it restarts in some ten seconds."""
 LOG_LINES = 2000
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
+_BACKOFF = Backoff(base=0.2, factor=2.0, cap=5.0, least=0.5, most=1.0)
 _LOOK_SECONDS = 1.0
 _SLOW_LOOK_SECONDS = 60.0
 
@@ -269,7 +270,7 @@ class KubernetesLauncher:
                 current = await self._own(handle)
             except KubernetesError as e:
                 log.warning("pod_not_found_out", pod=name_of(handle), error=e.message)
-                await self._time.sleep(_LONGEST_PAUSE)
+                await self._time.sleep(_BACKOFF.cap)
                 continue
             if current is not None:
                 await self._mend_labels(current, handle)
@@ -291,12 +292,13 @@ class KubernetesLauncher:
 
     async def _persistently(self, call: Callable[[], Awaitable[T]]) -> T:
         """Every call of ours may be repeated: names and uids say what is meant."""
-        until, pause = self._time.monotonic() + self._persistence, _FIRST_PAUSE
+        until = self._time.monotonic() + self._persistence
+        failures = 0
         while True:
             try:
                 return await call()
             except Unreachable as e:
                 if self._time.monotonic() >= until:
                     raise
-                await self._time.sleep(max(e.after, pause * self._rng.uniform(0.5, 1.0)))
-                pause = min(2 * pause, _LONGEST_PAUSE)
+                failures += 1
+                await self._time.sleep(max(e.after, _BACKOFF.pause(failures, self._rng)))

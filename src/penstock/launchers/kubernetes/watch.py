@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from penstock.kit import clock, logging
+from penstock.kit.backoff import Backoff
 from penstock.launchers.kubernetes import pod
 from penstock.launchers.kubernetes.errors import Expired, KubernetesError, Unreachable
 
@@ -25,8 +26,7 @@ if TYPE_CHECKING:
 
 log = logging.get(__name__)
 RESYNC_SECONDS = 60.0
-FIRST_PAUSE = 0.2
-LONGEST_PAUSE = 15.0
+BACKOFF = Backoff(base=0.2, factor=2.0, cap=15.0, least=0.5, most=1.0)
 MAX_LAST = 1000
 _QUIET = 1.0
 """A watch that ended sooner without an event counts as failed."""
@@ -129,9 +129,8 @@ class PodWatch:
         self._wake()
 
     async def _pause(self, why: str, least: float = 0.0) -> None:
-        longest = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(self._failures, 20))
         self._failures += 1
-        seconds = max(least, longest * self._rng.uniform(0.5, 1.0))
+        seconds = max(least, BACKOFF.pause(self._failures, self._rng))
         log.info("pods_listed_again", reason=why, tries=self._failures, pause=round(seconds, 2))
         await self._time.sleep(seconds)
 
